@@ -1,0 +1,39 @@
+"""The errors nbcomp raises, worded for the person who wrote the cell.
+
+Every error can carry a `Location` (the user's line) and a hint (what to write instead); printed, the
+excerpt with its caret comes first and the message last, as Python does it.  Knows nothing else.
+"""
+
+from __future__ import annotations
+
+from nbcomp.trace import Location
+
+
+class NbcompError(Exception):
+    """Base of all errors raised by nbcomp: a message, where it happened, and what to write instead."""
+
+    def __init__(self, message: str, location: Location | None = None, hint: str = "") -> None:
+        self.message, self.location, self.hint = message, location, hint
+        excerpt = location.excerpt() if location else ""
+        parts = [excerpt, message, f"hint: {hint}" if hint else ""]
+        super().__init__("\n".join(part for part in parts if part))
+
+
+class CaptureError(NbcompError, TypeError):
+    """The program cannot be turned into a graph: the expression, its type, and what would be accepted."""
+
+
+class Unsupported(NbcompError):
+    """An operation, dtype or argument nbcomp does not compile; callers run it in NumPy and say so."""
+
+
+class VerifyError(NbcompError):
+    """An IR broke one of its own rules: a fault in nbcomp, never in the user's program."""
+
+
+class PassError(NbcompError):
+    """A pass failed; names it and the passes that ran before it."""
+
+
+class ScheduleError(NbcompError, ValueError):
+    """A schedule step is not legal here: which loop, why, and what would be."""

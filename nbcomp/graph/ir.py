@@ -1,0 +1,124 @@
+"""Level 1, the graph: SSA nodes over typed tensors.
+
+A `Node` applies an `Op` to other nodes and has one result; a `Graph` names its inputs and outputs, and
+the nodes in between are whatever the outputs reach.  Everything is immutable: passes build new nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from nbcomp.graph.op import Op
+from nbcomp.trace import Location
+from nbcomp.types import TensorType
+
+_location: ContextVar[Location | None] = ContextVar("location", default=None)
+
+
+@contextmanager
+def at(location: Location | None) -> Iterator[None]:
+    """Give every node made inside this location."""
+    token = _location.set(location)
+    try:
+        yield
+    finally:
+        _location.reset(token)
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One application of an operator.  Compared and hashed by identity; `name` is the user's, if any.
+
+    `weak` marks a Python number read at run time: a 0-d int64, float64 or bool whose dtype gives way to
+    that of the arrays it meets (NEP 50).
+    """
+
+    op: Op
+    inputs: tuple[Node, ...]
+    type: TensorType
+    location: Location | None = None
+    name: str = ""
+    weak: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        return self.type.shape
+
+
+def apply(op: Op, *inputs: Node, name: str = "") -> Node:
+    """A new node; its type is inferred, its location is that of the enclosing `at`.
+
+    Raises what `op.infer` raises: `ValueError` or `TypeError`, worded as NumPy does.
+    """
+    return Node(op, inputs, op.infer(*(n.type for n in inputs)), _location.get(), name)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A program: its inputs (nodes whose op is `Input`), its outputs, and all that lies between."""
+
+    name: str
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes in a topological order that follows the order of the program: inputs first."""
+        return tuple(topological((*self.inputs, *self.outputs)))
+
+    @cached_property
+    def users(self) -> dict[Node, tuple[Node, ...]]:
+        """For each node the nodes that read it, each once, in order."""
+        table: dict[Node, list[Node]] = {n: [] for n in self.nodes}
+        for node in self.nodes:
+            for operand in dict.fromkeys(node.inputs):
+                table[operand].append(node)
+        return {n: tuple(us) for n, us in table.items()}
+
+    def __str__(self) -> str:
+        from nbcomp.graph.printer import print_graph  # the printer imports the IR
+
+        return print_graph(self)
+
+
+def topological(roots: Iterable[Node]) -> Iterator[Node]:
+    """The nodes the roots reach, operands before users, without recursion."""
+    done: set[Node] = set()
+    for root in roots:
+        stack = [(root, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if node in done:
+                continue
+            if expanded:
+                done.add(node)
+                yield node
+            else:
+                stack.append((node, True))
+                stack.extend((operand, False) for operand in reversed(node.inputs))
+
+
+def rewrite(graph: Graph, rule: Callable[[Node, tuple[Node, ...]], Node | None]) -> Graph:
+    """Rebuild the graph bottom up: `rule(node, new_inputs)` gives a replacement, or None to keep it.
+
+    A replacement has the type of the node it stands for; the name of the replaced node is kept.
+    """
+    new: dict[Node, Node] = {}
+    changed = False
+    for node in graph.nodes:
+        inputs = tuple(new[i] for i in node.inputs)
+        with at(node.location):
+            result = rule(node, inputs)
+        if result is None:
+            same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
+            result = node if same else replace(node, inputs=inputs)
+        changed |= result is not node
+        new[node] = result
+    if not changed:
+        return graph
+    return Graph(graph.name, tuple(new[n] for n in graph.inputs), tuple(new[n] for n in graph.outputs))

@@ -1,0 +1,204 @@
+"""`Op`, the operator, and its families.
+
+An operator is a frozen dataclass: attributes as fields, a docstring whose first line explains it,
+`infer` (its type), `reference` (its NumPy meaning), and one way to be compiled, given by its family:
+
+    Elementwise  `scalar`    one element from the elements at the same (broadcast) index
+    View         `source`    one element is another element of the only operand: an affine index map
+    Piecewise    `pieces`    boxes of the result, each a view of one operand (concatenate, pad, assign)
+    Reduce       `fn, axes`  an associative function over axes
+    Source       `element`   an element from its index alone (constants, ranges)
+    Contract     matrix products, to a library or to loops
+    Library      none        runs `reference` itself: a visible library call
+    Composite    `expand`    simpler operators
+
+plus `samples` (inputs its tests are generated from) and `numpy` (the NumPy functions it stands for) with
+`trace` (the NumPy signature, over nodes).  Adding an operator is adding one class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from nbcomp.loop.grammar import Expr
+from nbcomp.types import TensorType
+
+if TYPE_CHECKING:
+    from nbcomp.graph.ir import Node
+
+REGISTRY: dict[str, type[Op]] = {}  # every operator by name
+NUMPY: dict[Any, type[Op]] = {}  # every NumPy function that has an operator
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One test input of an operator: an instance and the arrays to run it on."""
+
+    op: Op
+    arrays: tuple[Any, ...]
+    ulp: float = 0.0  # allowed distance from the reference, in units in the last place
+
+
+@dataclass(frozen=True)
+class Op:
+    """Base of all operators."""
+
+    name: ClassVar[str] = ""
+    dialect: ClassVar[str] = "tensor"
+    numpy: ClassVar[tuple[Any, ...]] = ()
+    cost: ClassVar[int] = 1  # rough instructions per element; above CHEAP it is never computed twice
+
+    def __init_subclass__(cls, name: str = "", numpy: Sequence[Any] = (), **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if name:
+            cls.name = name
+            REGISTRY[name] = cls
+        cls.numpy = tuple(numpy)
+        for function in cls.numpy:
+            NUMPY[function] = cls
+
+    def infer(self, *types: TensorType) -> TensorType:
+        """The result's type; raises ValueError or TypeError, worded as NumPy does.
+
+        The default asks NumPy: it runs `reference` on arrays without storage (zero strides).
+        """
+        with np.errstate(all="ignore"):
+            result = np.asarray(self.reference(*(_phantom(t) for t in types)))
+        return TensorType(result.dtype, result.shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        """What the operator means, in NumPy."""
+        raise NotImplementedError(f"{type(self).__name__}.reference")
+
+    @classmethod
+    def trace(cls, *args: Any, **kwargs: Any) -> Node:
+        """Build the node for a call of one of `numpy` with these arguments (nodes, or plain values)."""
+        raise NotImplementedError(f"{cls.__name__}.trace")
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        """Inputs its tests are generated from, edge cases included."""
+        return iter(())
+
+    def attributes(self) -> dict[str, Any]:
+        """The fields, by name, as they are printed."""
+        return {f: getattr(self, f) for f in self.__dataclass_fields__}
+
+
+def _phantom(t: TensorType) -> Any:
+    """An array of any size without storage, for asking NumPy about types."""
+    return np.broadcast_to(np.ones((), t.dtype), t.shape)
+
+
+@dataclass(frozen=True)
+class Elementwise(Op):
+    """One element of the result from the operands' elements at the same, broadcast, index."""
+
+    def scalar(self, *args: Expr) -> Expr:
+        """The element, given the operands' elements."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class View(Op):
+    """Every element of the result is one element of the operand, found by an affine index map."""
+
+    def source(self, index: tuple[Expr, ...], operand: TensorType) -> tuple[Expr, ...]:
+        """The operand's index for an index of the result."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A box of a `Piecewise` result and where its elements come from.
+
+    start, extent: the box, per axis.  operand: which operand; factor, offset: per axis of the result,
+    the operand's index is factor·i + offset with i counted from the start of the box (the operand is
+    broadcast to the box's rank and extent, as NumPy broadcasts).  step: the box takes every step-th
+    element of the result, starting at start.
+    """
+
+    start: tuple[int, ...]
+    extent: tuple[int, ...]
+    operand: int
+    factor: tuple[int, ...]
+    offset: tuple[int, ...]
+    step: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Piecewise(Op):
+    """The result is made of boxes, each a view of one operand; together they cover it exactly once."""
+
+    def pieces(self, result: TensorType, *operands: TensorType) -> list[Piece]:
+        """The boxes."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Reduce(Op):
+    """An associative scalar function over some axes: `fn` is its ufunc's name."""
+
+    fn: ClassVar[str] = ""
+    axes: tuple[int, ...] = ()  # sorted, non-negative
+    keepdims: bool = False
+
+    def identity(self, dtype: np.dtype[Any]) -> Any:
+        """The value the accumulation starts from."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Source(Op):
+    """No operands: an element is a function of its index."""
+
+    def element(self, index: tuple[Expr, ...], result: TensorType) -> Expr:
+        """The element at an index."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Contract(Op):
+    """A sum of products over a shared axis."""
+
+
+@dataclass(frozen=True)
+class Library(Op):
+    """Runs its NumPy `reference`: a visible call of a library routine."""
+
+
+@dataclass(frozen=True)
+class Composite(Op):
+    """Stands for a small graph of simpler operators."""
+
+    def expand(self, *inputs: Node) -> Node:
+        """The simpler graph."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Input(Op, name="input"):
+    """An argument of the program, or a global or closure variable it reads."""
+
+    index: int = 0
+    type: TensorType = field(default=TensorType(np.dtype(np.float64), ()))
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return self.type
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Op, name="constant"):
+    """An array known when compiling, held by reference."""
+
+    value: Any = None
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(self.value.dtype, self.value.shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        return self.value

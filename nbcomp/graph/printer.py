@@ -1,0 +1,65 @@
+"""Prints graphs: one node a line, the user's names where there are any, the user's line as a comment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nbcomp.graph.ir import Graph, Node
+from nbcomp.graph.op import Constant, Input
+
+
+def node_names(graph: Graph) -> dict[Node, str]:
+    """A unique name per node: the user's own, else a number."""
+    names: dict[Node, str] = {}
+    taken: set[str] = set()
+    for number, node in enumerate(graph.nodes):
+        base = node.name or f"{number}"
+        name, k = base, 1
+        while name in taken:
+            k += 1
+            name = f"{base}.{k}"
+        taken.add(name)
+        names[node] = name
+    return names
+
+
+def print_graph(graph: Graph) -> str:
+    """The whole graph."""
+    names = node_names(graph)
+    inputs = ", ".join(f"%{names[n]}: {n.type}" for n in graph.inputs)
+    lines = [f"graph {graph.name}({inputs}) {{"]
+    body = [n for n in graph.nodes if not isinstance(n.op, Input) and not _inline(n)]
+    texts = [f"%{names[n]}: {n.type} = {_call(n, names)}" for n in body]
+    width = min(72, max(map(len, texts), default=0))
+    for node, text in zip(body, texts, strict=True):
+        where = f"  # {node.location}" if node.location else ""
+        lines.append(f"  {text:<{width}}{where}".rstrip())
+    lines.append(f"  return {', '.join(_operand(n, names) for n in graph.outputs)}")
+    return "\n".join([*lines, "}"])
+
+
+def _inline(node: Node) -> bool:
+    return isinstance(node.op, Constant) and node.op.value.ndim == 0
+
+
+def _operand(node: Node, names: dict[Node, str]) -> str:
+    if _inline(node):
+        assert isinstance(node.op, Constant)
+        return str(node.op.value[()])
+    return f"%{names[node]}"
+
+
+def _call(node: Node, names: dict[Node, str]) -> str:
+    if isinstance(node.op, Constant):
+        return "constant(<array>)"
+    args = [_operand(n, names) for n in node.inputs]
+    args += [f"{k}={_attribute(v)}" for k, v in node.op.attributes().items()]
+    return f"{node.op.name}({', '.join(args)})"
+
+
+def _attribute(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{value.dtype} array {value.shape}>"
+    return str(value)

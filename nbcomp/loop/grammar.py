@@ -1,0 +1,344 @@
+"""Level 2, the loop IR: a `Kernel` is a loop nest over buffers.  This page is the whole grammar.
+
+    kernel  = Kernel(name, buffers, stages)              a stage is a top-level statement
+    stmt    = Store | Accumulate | Let | Alloc | For | If | While | Call     a body is a tuple of them
+    expr    = Const | Var | Affine | Load | Apply | Cast | Select
+
+Expressions are pure and typed by a NumPy dtype; indices are int64 expressions, in the canonical form
+`Affine` wherever they are sums of loop variables with constant factors.  The scalar functions of
+`Apply` are NumPy's ufuncs, by name and with their meaning (plus `EXTRA` below); their arguments have
+the dtypes of the ufunc's own loop, so no conversion is ever implied.  Every statement has the
+`Location` of the user's line it came from.  Everything is frozen; passes build new trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from nbcomp.trace import Location
+from nbcomp.types import INT64, DType
+
+# Scalar functions that are not ufuncs: fused multiply-add a*b+c with one rounding, the bits of a value
+# read as another dtype of the same width, and the value of a float16/bfloat16 ... kept for expansions.
+EXTRA = ("fma", "bitcast")
+
+
+# ---------------------------------------------------------------------------------------- buffers
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Storage a kernel reads or writes: strides are in elements and may be 0 or negative.
+
+    role: "input" and "output" are memory the caller passes, "temp" is memory of the plan passed the
+    same way, "local" lives in the kernel (see `Alloc`).
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    role: Literal["input", "output", "temp", "local"] = "input"
+
+
+# ------------------------------------------------------------------------------------ expressions
+
+
+@dataclass(frozen=True, eq=False)
+class Expr:
+    """A pure, typed value."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Expr):
+    """A literal; `value` is a NumPy scalar of `dtype`."""
+
+    value: np.generic
+
+
+@dataclass(frozen=True, eq=False)
+class Var(Expr):
+    """A value bound by `Let`."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Affine(Expr):
+    """An int64 index: constant + Σ factor·loop variable, terms sorted by name, no zero factors."""
+
+    terms: tuple[tuple[str, int], ...]
+    constant: int
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Expr):
+    """The element of a buffer at an index, one index per axis."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Expr):
+    """A scalar function by its NumPy name, e.g. `add`, `exp`, `less`, `floor_divide`."""
+
+    fn: str
+    args: tuple[Expr, ...]
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Cast(Expr):
+    """`value.astype(dtype)` of NumPy (C rules; float→int out of range as in `docs/semantics.md`)."""
+
+    value: Expr
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Select(Expr):
+    """`yes` where `condition` (bool) holds, else `no`; both may be evaluated."""
+
+    condition: Expr
+    yes: Expr
+    no: Expr
+    location: Location | None = None
+
+
+# ------------------------------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """buffer[indices] = value"""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    location: Location | None = None
+    streaming: bool = False  # write past the caches
+
+
+@dataclass(frozen=True, eq=False)
+class Accumulate:
+    """buffer[indices] = fn(buffer[indices], value), fn an associative ufunc (add, multiply, maximum, …).
+
+    The one statement that may be reassociated: the order of the terms is the schedule's business.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    fn: str
+    value: Expr
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Let:
+    """name = value, visible in the rest of this body."""
+
+    name: str
+    value: Expr
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Alloc:
+    """A local buffer, uninitialised, alive in the rest of this body."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class For:
+    """for var in 0..extent: body
+
+    kind: how the iterations run; the meaning is that of "serial".  "parallel" (only as a stage):
+    iterations are independent and spread over the cores.  "vector": iterations are SIMD lanes, `unroll`
+    vectors at a time, the rest under a mask; an `Accumulate` into something that does not depend on
+    `var` keeps one accumulator per lane and combines them in a fixed tree.  "unroll": all iterations
+    are written out (a constant extent).
+    """
+
+    var: str
+    extent: Expr
+    body: tuple[Stmt, ...]
+    kind: Literal["serial", "parallel", "vector", "unroll"] = "serial"
+    unroll: int = 1
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class If:
+    """if condition: yes else: no, with a condition that is the same for all lanes."""
+
+    condition: Expr
+    yes: tuple[Stmt, ...]
+    no: tuple[Stmt, ...] = ()
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class While:
+    """while condition: body"""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A library routine on whole buffers (e.g. `blas.gemm`), the outputs first."""
+
+    fn: str
+    buffers: tuple[Buffer, ...]
+    options: tuple[tuple[str, int | float | str | bool], ...] = ()
+    location: Location | None = None
+
+
+Stmt = Store | Accumulate | Let | Alloc | For | If | While | Call
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A loop nest over the buffers it is called with (inputs, outputs and temps, in that order).
+
+    Each stage runs to its end before the next starts; a stage that is a parallel `For` is spread over
+    the cores.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    stages: tuple[Stmt, ...]
+    location: Location | None = None
+    notes: tuple[str, ...] = field(default=())  # how it is scheduled, one line each
+
+    def __str__(self) -> str:
+        from nbcomp.loop.printer import print_kernel  # the printer imports the grammar
+
+        return print_kernel(self)
+
+
+# ----------------------------------------------------------------------- building index expressions
+
+
+def affine(constant: int = 0, **terms: int) -> Affine:
+    """An index: `affine(3, i=2)` is 2*i + 3."""
+    return Affine(INT64, tuple(sorted((v, f) for v, f in terms.items() if f)), constant)
+
+
+def loop_var(name: str) -> Affine:
+    """The index that is just the loop variable `name`."""
+    return Affine(INT64, ((name, 1),), 0)
+
+
+def index_add(a: Expr, b: Expr) -> Expr:
+    """a + b, folded when both are affine."""
+    if isinstance(a, Affine) and isinstance(b, Affine):
+        terms = dict(a.terms)
+        for var, factor in b.terms:
+            terms[var] = terms.get(var, 0) + factor
+        return affine(a.constant + b.constant, **terms)
+    return Apply(INT64, "add", (a, b))
+
+
+def index_scale(a: Expr, factor: int, offset: int = 0) -> Expr:
+    """factor*a + offset, folded when a is affine."""
+    if isinstance(a, Affine):
+        return affine(a.constant * factor + offset, **{v: f * factor for v, f in a.terms})
+    scaled = a if factor == 1 else Apply(INT64, "multiply", (a, affine(factor)))
+    return scaled if offset == 0 else Apply(INT64, "add", (scaled, affine(offset)))
+
+
+def const(value: object, dtype: DType) -> Const:
+    """A literal of the given dtype."""
+    return Const(dtype, dtype.type(value))  # type: ignore[call-arg]
+
+
+# --------------------------------------------------------------------------------------- walking
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of an expression."""
+    match expr:
+        case Load():
+            return expr.indices
+        case Apply():
+            return expr.args
+        case Cast():
+            return (expr.value,)
+        case Select():
+            return (expr.condition, expr.yes, expr.no)
+        case _:
+            return ()
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions a statement holds itself, not those of its body."""
+    match stmt:
+        case Store() | Accumulate():
+            return (*stmt.indices, stmt.value)
+        case Let():
+            return (stmt.value,)
+        case For():
+            return (stmt.extent,)
+        case If() | While():
+            return (stmt.condition,)
+        case _:
+            return ()
+
+
+def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The bodies of a compound statement."""
+    match stmt:
+        case For() | While():
+            return (stmt.body,)
+        case If():
+            return (stmt.yes, stmt.no)
+        case _:
+            return ()
+
+
+def walk_expr(expr: Expr) -> Iterator[Expr]:
+    """The expression and all below it, each shared node once."""
+    seen: set[int] = set()
+    stack = [expr]
+    while stack:
+        e = stack.pop()
+        if id(e) not in seen:
+            seen.add(id(e))
+            yield e
+            stack.extend(children(e))
+
+
+def walk(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """All statements, outside in, in order."""
+    for stmt in stmts:
+        yield stmt
+        for body in bodies(stmt):
+            yield from walk(body)
+
+
+def variables(expr: Expr) -> set[str]:
+    """The names of loop variables and bound values the expression reads."""
+    names: set[str] = set()
+    for e in walk_expr(expr):
+        if isinstance(e, Var):
+            names.add(e.name)
+        elif isinstance(e, Affine):
+            names.update(v for v, _ in e.terms)
+    return names
+
+
+def with_body(stmt: For, body: tuple[Stmt, ...]) -> For:
+    """The loop with another body."""
+    return replace(stmt, body=body)

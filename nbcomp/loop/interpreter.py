@@ -1,0 +1,108 @@
+"""Runs a kernel in slow Python, with NumPy scalars: the meaning of the loop IR.
+
+The kinds of loops make no difference here, which is the point: whatever a schedule did, the answer must
+be this one (up to the order of an `Accumulate`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Alloc,
+    Apply,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from nbcomp.loop.library import LIBRARY
+
+
+def interpret(kernel: Kernel, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
+    """Run the kernel on one array per buffer name; outputs and temps are written in place.
+
+    Each array has the buffer's shape and dtype; its own strides count, the buffer's are ignored.
+    """
+    with np.errstate(all="ignore"):
+        _Frame(dict(arrays)).run(kernel.stages)
+
+
+class _Frame:
+    def __init__(self, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
+        self.arrays = arrays
+        self.values: dict[str, Any] = {}
+
+    def run(self, body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            self.statement(stmt)
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let():
+                self.values[stmt.name] = self.value(stmt.value)
+            case Store():
+                self.array(stmt.buffer)[self.index(stmt.indices)] = self.value(stmt.value)
+            case Accumulate():
+                target, index = self.array(stmt.buffer), self.index(stmt.indices)
+                target[index] = getattr(np, stmt.fn)(target[index], self.value(stmt.value))
+            case Alloc():
+                self.arrays[stmt.buffer.name] = np.zeros(stmt.buffer.shape, stmt.buffer.dtype)
+            case For():
+                for i in range(int(self.value(stmt.extent))):
+                    self.values[stmt.var] = i
+                    self.run(stmt.body)
+            case If():
+                self.run(stmt.yes if self.value(stmt.condition) else stmt.no)
+            case While():
+                while self.value(stmt.condition):
+                    self.run(stmt.body)
+            case Call():
+                LIBRARY[stmt.fn].reference([self.array(b) for b in stmt.buffers], dict(stmt.options))
+
+    def array(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        return self.arrays[buffer.name]
+
+    def index(self, indices: tuple[Expr, ...]) -> tuple[int, ...]:
+        return tuple(int(self.value(i)) for i in indices)
+
+    def value(self, expr: Expr) -> Any:
+        match expr:
+            case Const():
+                return expr.value
+            case Var():
+                return self.values[expr.name]
+            case Affine():
+                return expr.constant + sum(f * self.values[v] for v, f in expr.terms)
+            case Load():
+                return self.array(expr.buffer)[self.index(expr.indices)]
+            case Cast():
+                return np.asarray(self.value(expr.value)).astype(expr.dtype)[()]
+            case Select():
+                return self.value(expr.yes if self.value(expr.condition) else expr.no)
+            case Apply():
+                args = [self.value(a) for a in expr.args]
+                return np.asarray(self.function(expr, args)).astype(expr.dtype)[()]
+        raise TypeError(f"not an expression: {expr!r}")
+
+    def function(self, expr: Apply, args: list[Any]) -> Any:
+        if expr.fn == "erf":
+            from scipy.special import erf  # optional elsewhere; the one function NumPy lacks
+
+            return erf(args[0])
+        return getattr(np, expr.fn)(*args)

@@ -1,0 +1,156 @@
+"""Prints kernels: one statement a line, loop-nest indentation, the user's line as a trailing comment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Alloc,
+    Apply,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from nbcomp.types import contiguous_strides, short
+
+_INFIX = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "power": "**",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "left_shift": "<<",
+    "right_shift": ">>",
+}
+_UPDATE = {"add": "+=", "multiply": "*="}
+
+
+def print_expr(expr: Expr) -> str:
+    """An expression as NumPy-like text."""
+    match expr:
+        case Const():
+            return f"{expr.value}"
+        case Var():
+            return expr.name
+        case Affine():
+            return _affine(expr)
+        case Load():
+            return f"{expr.buffer.name}{_index(expr.indices)}"
+        case Apply():
+            args = [print_expr(a) for a in expr.args]
+            symbol = _INFIX.get(expr.fn)
+            if symbol and len(args) == 2:
+                left, right = (_wrap(t, e) for t, e in zip(args, expr.args, strict=True))
+                return f"{left} {symbol} {right}"
+            return f"{expr.fn}({', '.join(args)})"
+        case Cast():
+            return f"{short(expr.dtype)}({print_expr(expr.value)})"
+        case Select():
+            parts = (expr.condition, expr.yes, expr.no)
+            return f"where({', '.join(print_expr(p) for p in parts)})"
+    raise TypeError(f"not an expression: {expr!r}")
+
+
+def _wrap(text: str, expr: Expr) -> str:
+    infix = isinstance(expr, Apply) and expr.fn in _INFIX and len(expr.args) == 2
+    return f"({text})" if infix or (isinstance(expr, Affine) and " " in text) else text
+
+
+def _affine(expr: Affine) -> str:
+    parts = []
+    for var, factor in expr.terms:
+        sign = "-" if factor < 0 else "+"
+        parts.append((sign, var if abs(factor) == 1 else f"{abs(factor)}*{var}"))
+    if expr.constant or not parts:
+        parts.append(("-" if expr.constant < 0 else "+", str(abs(expr.constant))))
+    first_sign, first = parts[0]
+    text = f"-{first}" if first_sign == "-" else first
+    return text + "".join(f" {sign} {part}" for sign, part in parts[1:])
+
+
+def _index(indices: tuple[Expr, ...]) -> str:
+    return f"[{', '.join(map(print_expr, indices))}]"
+
+
+def print_buffer(buffer: Buffer) -> str:
+    """A buffer's declaration; strides are shown when they are not those of a C-order array."""
+    text = f"{buffer.name}: {short(buffer.dtype)}[{', '.join(map(str, buffer.shape))}]"
+    plain = buffer.strides == contiguous_strides(buffer.shape)
+    return text if plain else f"{text} strides {list(buffer.strides)}"
+
+
+def print_kernel(kernel: Kernel) -> str:
+    """The whole kernel."""
+    signature = ", ".join(f"{b.role} {print_buffer(b)}" for b in kernel.buffers)
+    lines = [f"kernel {kernel.name}({signature}) {{"]
+    lines += [f"  // {note}" for note in kernel.notes]
+    lines += (f"  {line}" for line in print_body(kernel.stages))
+    return "\n".join([*lines, "}"])
+
+
+def print_body(body: tuple[Stmt, ...]) -> Iterator[str]:
+    """The lines of a body."""
+    for stmt in body:
+        yield from _stmt(stmt)
+
+
+def _stmt(stmt: Stmt) -> Iterator[str]:
+    where = getattr(stmt, "location", None)
+    note = f"  # {where}" if where else ""
+    match stmt:
+        case Store():
+            how = "  // streaming" if stmt.streaming else ""
+            target = f"{stmt.buffer.name}{_index(stmt.indices)}"
+            yield f"{target} = {print_expr(stmt.value)}{how}{note}"
+        case Accumulate():
+            target = f"{stmt.buffer.name}{_index(stmt.indices)}"
+            if stmt.fn in _UPDATE:
+                yield f"{target} {_UPDATE[stmt.fn]} {print_expr(stmt.value)}{note}"
+            else:
+                yield f"{target} = {stmt.fn}({target}, {print_expr(stmt.value)}){note}"
+        case Let():
+            yield f"{stmt.name} = {print_expr(stmt.value)}{note}"
+        case Alloc():
+            yield f"alloc {print_buffer(stmt.buffer)}"
+        case For():
+            kind = "" if stmt.kind == "serial" else f" {stmt.kind}"
+            unroll = f" unroll {stmt.unroll}" if stmt.unroll > 1 else ""
+            yield f"for {stmt.var} in 0..{print_expr(stmt.extent)}{kind}{unroll}:"
+            yield from (f"  {line}" for line in print_body(stmt.body))
+        case If():
+            yield f"if {print_expr(stmt.condition)}:"
+            yield from (f"  {line}" for line in print_body(stmt.yes))
+            if stmt.no:
+                yield "else:"
+                yield from (f"  {line}" for line in print_body(stmt.no))
+        case While():
+            yield f"while {print_expr(stmt.condition)}:"
+            yield from (f"  {line}" for line in print_body(stmt.body))
+        case Call():
+            options = "".join(f", {k}={v}" for k, v in stmt.options)
+            yield f"call {stmt.fn}({', '.join(b.name for b in stmt.buffers)}{options}){note}"

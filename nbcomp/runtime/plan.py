@@ -1,0 +1,154 @@
+"""What the run time executes: a `Plan` is the whole compiled program as plain data.
+
+Storage is numbered: slot k is a pointer.  Inputs, constants, temps and outputs each own slots; a `Step`
+names the slots its kernel stage works on.  Guards say for which calls the plan is valid.  This module is
+only the description; `entry` runs it natively, `interpret` in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nbcomp.types import DType
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a value is found at call time.
+
+    kind "argument": `key` is the position.  kind "global": `root` is the namespace dict, `key` the
+    name.  kind "cell": `root` is the closure cell.  kind "object": `root` itself.  `path` then goes
+    further: ("item", key) for dicts, lists and tuples, ("attr", name) for attributes.
+    """
+
+    kind: str
+    key: Any = None
+    root: Any = field(default=None, hash=False, compare=False)
+    path: tuple[tuple[str, Any], ...] = ()
+
+    def describe(self) -> str:
+        """How a user would write it, e.g. `params['W1']`."""
+        head = str(self.key) if self.kind in ("global", "cell") else f"argument {self.key}"
+        return head + "".join(f"[{k!r}]" if how == "item" else f".{k}" for how, k in self.path)
+
+
+@dataclass(frozen=True)
+class ArrayGuard:
+    """The value is exactly an ndarray (no subclass) of this dtype (native byte order), shape and strides
+    (bytes), aligned to its itemsize; its data pointer goes to `slot`.  `writable`: it must be writeable."""
+
+    source: Source
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    slot: int
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class ScalarGuard:
+    """The value is exactly a Python float, int or bool (`type`), an int within low..high; it is stored as
+    float64, int64 or one byte and `slot` points at it."""
+
+    source: Source
+    type: type
+    slot: int
+    low: int = -(2**63)
+    high: int = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class ObjectGuard:
+    """The value is this very object (a function, a module, None, a dtype)."""
+
+    source: Source
+    object: Any
+
+
+@dataclass(frozen=True)
+class ValueGuard:
+    """The value has exactly this type and equals this one (Python numbers, strings; NaN equals NaN)."""
+
+    source: Source
+    value: Any
+
+
+@dataclass(frozen=True)
+class LengthGuard:
+    """The value is exactly this type (tuple, list, dict) with this many entries; for a dict, these keys."""
+
+    source: Source
+    type: type
+    length: int
+    keys: tuple[Any, ...] = ()
+
+
+Guard = ArrayGuard | ScalarGuard | ObjectGuard | ValueGuard | LengthGuard
+
+
+@dataclass(frozen=True)
+class Output:
+    """A new array of this dtype and shape, made by the run time, whose data is at `slot`.
+
+    scalar: a 0-d result is handed out as a NumPy scalar rather than a 0-d array.
+    """
+
+    dtype: DType
+    shape: tuple[int, ...]
+    slot: int
+    scalar: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stage of a kernel: `status = function(slots[], params[], begin, end)`.
+
+    C signature: int64 function(void **buffers, const int64 *params, int64 begin, int64 end), where
+    buffers[i] is the pointer in slot `slots[i]`.  Iterations begin..end of 0..extent are independent if
+    `grain` > 0: then they may be spread over the cores, `grain` iterations at a time.  A status other
+    than 0 ends the call; the arguments are then run in NumPy, which raises the right error.
+    """
+
+    function: int  # address
+    slots: tuple[int, ...]
+    params: tuple[int, ...] = ()
+    extent: int = 1
+    grain: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class HostStep:
+    """A library routine of NumPy: outputs[:] = function(*inputs), on arrays over the slots."""
+
+    function: Callable[..., Any]
+    inputs: tuple[tuple[int, DType, tuple[int, ...], tuple[int, ...]], ...]  # slot, dtype, shape, byte strides
+    outputs: tuple[tuple[int, DType, tuple[int, ...], tuple[int, ...]], ...]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A compiled program: valid when all `guards` hold; then the steps run in order.
+
+    slots: how many there are.  constants: slot → array (kept alive here).  temps: slot → byte offset in
+    one arena of `arena` bytes, 64-byte aligned.  outputs: in order, as they are returned; one output is
+    returned by itself when `single`, else a tuple.  positional: number of arguments the plan takes.
+    seconds: a rough estimate of the run time, from which the run time decides to release the GIL.
+    disjoint: pairs of array-guard indices whose memory must not overlap (one of them is written to).
+    """
+
+    guards: tuple[Guard, ...]
+    positional: int
+    slots: int
+    outputs: tuple[Output, ...]
+    steps: tuple[Step | HostStep, ...]
+    constants: dict[int, Any] = field(default_factory=dict)
+    temps: dict[int, int] = field(default_factory=dict)
+    arena: int = 0
+    single: bool = True
+    seconds: float = 0.0
+    disjoint: tuple[tuple[int, int], ...] = ()
+    keep: tuple[Any, ...] = ()  # objects that own the code

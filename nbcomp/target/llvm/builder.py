@@ -1,0 +1,123 @@
+"""LLVM IR as text: a small builder of SSA instructions over scalars and fixed vectors.
+
+Text is written directly because LLVM's own parser is much faster than building objects for it in
+Python.  Knows instructions and types, not kernels; `scalars` and `elementary` say what a scalar
+function becomes, `codegen` what a loop becomes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbcomp.types import DType
+
+_ELEMENT = {"b": "i1", "f2": "half", "f4": "float", "f8": "double"}
+
+
+def element_type(dtype: DType) -> str:
+    """The LLVM type of a value of this dtype in a register: bool is i1, float16 is half."""
+    kind = dtype.kind
+    if kind == "b":
+        return "i1"
+    if kind == "f":
+        return _ELEMENT[f"f{dtype.itemsize}"]
+    return f"i{dtype.itemsize * 8}"
+
+
+@dataclass(frozen=True)
+class Value:
+    """An SSA value or literal: its text, LLVM element type and number of lanes (0: a scalar)."""
+
+    text: str
+    element: str
+    lanes: int = 0
+
+    @property
+    def type(self) -> str:
+        """The LLVM type."""
+        return f"<{self.lanes} x {self.element}>" if self.lanes else self.element
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+def float_literal(value: float, element: str) -> str:
+    """An exact LLVM literal (hexadecimal double form; half has its own)."""
+    if element == "half":
+        return f"0xH{np.float16(value).view(np.uint16):04X}"
+    as_double = np.float64(np.float32(value)) if element == "float" else np.float64(value)
+    return f"0x{as_double.view(np.uint64):016X}"
+
+
+class Builder:
+    """Collects the lines of one function body; `location` (a metadata id) goes on every instruction."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declarations: dict[str, str] = {}  # intrinsic name -> declare line
+        self.location = ""  # e.g. ", !dbg !12"
+        self._next = 0
+
+    def name(self) -> str:
+        """A fresh SSA name."""
+        self._next += 1
+        return f"%{self._next}"
+
+    def emit(self, text: str, element: str, lanes: int = 0) -> Value:
+        """`%n = text`, a value of the given type."""
+        self._next += 1
+        name = f"%v{self._next}"
+        self.lines.append(f"  {name} = {text}{self.location}")
+        return Value(name, element, lanes)
+
+    def effect(self, text: str) -> None:
+        """An instruction without a result."""
+        self.lines.append(f"  {text}{self.location}")
+
+    def label(self, name: str) -> None:
+        """Start a basic block."""
+        self.lines.append(f"{name}:")
+
+    def constant(self, value: object, element: str, lanes: int = 0) -> Value:
+        """A literal, splat over the lanes."""
+        if element in ("half", "float", "double"):
+            text = float_literal(float(value), element)  # type: ignore[arg-type]
+        elif element == "i1":
+            text = "true" if value else "false"
+        else:
+            text = str(int(value))  # type: ignore[call-overload]
+        return Value(f"splat ({element} {text})" if lanes else text, element, lanes)
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """A scalar in all lanes."""
+        if value.lanes or not lanes:
+            return value
+        if not value.text.startswith("%"):
+            return Value(f"splat ({value})", value.element, lanes)
+        zero = f"<{lanes} x {value.element}>"
+        one = self.emit(f"insertelement {zero} poison, {value}, i64 0", value.element, lanes)
+        return self.emit(
+            f"shufflevector {one}, {zero} poison, <{lanes} x i32> zeroinitializer", value.element, lanes
+        )
+
+    def intrinsic(self, name: str, *args: Value, element: str = "", suffix: str = "") -> Value:
+        """Call `llvm.<name>` on values of one type; the overload suffix follows the first argument."""
+        first = args[0]
+        lanes = first.lanes
+        element = element or first.element
+        mangle = suffix or _mangle(first.element, lanes)
+        full = f"llvm.{name}.{mangle}"
+        result = Value("", element, lanes).type
+        self.declare(full, result, *(a.type for a in args))
+        return self.emit(f"call {result} @{full}({', '.join(map(str, args))})", element, lanes)
+
+    def declare(self, name: str, result: str, *types: str) -> None:
+        """Declare a function once."""
+        self.declarations.setdefault(name, f"declare {result} @{name}({', '.join(types)})")
+
+
+def _mangle(element: str, lanes: int) -> str:
+    short = {"half": "f16", "float": "f32", "double": "f64"}.get(element, element)
+    return f"v{lanes}{short}" if lanes else short

@@ -1,0 +1,137 @@
+"""The record of a compilation, plain data: where code came from, what was decided, what each pass did.
+
+`Location` points at the user's source, `Remark` is one recorded decision, `Snapshot` one pass, and
+`Trace` the whole record.  Diffs, timing bars and the explorer are functions of a `Trace`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import linecache
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+Level = Literal["graph", "loop", "llvm", "asm"]
+
+
+@dataclass(frozen=True)
+class Location:
+    """A span of the user's source: a file (or cell) name, 1-based lines and 0-based columns."""
+
+    file: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    function: str = ""
+
+    def source_line(self) -> str:
+        """The text of the first line, without its line break; empty when the source is not at hand."""
+        return linecache.getline(self.file, self.line).rstrip("\n")
+
+    def source(self) -> str:
+        """The text of the span itself, on its first line."""
+        text = self.source_line()
+        end = self.end_column if self.end_line in (0, self.line) and self.end_column else len(text)
+        # Columns of code objects count UTF-8 bytes.
+        raw = text.encode()
+        return raw[self.column : end].decode(errors="replace") if raw else ""
+
+    def excerpt(self) -> str:
+        """The line with a caret under the span, as Python's tracebacks show it."""
+        text = self.source_line()
+        if not text.strip():
+            return f"line {self.line}" + (f", in {self.function}" if self.function else "")
+        indent = len(text) - len(text.lstrip())
+        start = len(text.encode()[: self.column].decode(errors="replace"))
+        width = max(1, len(self.source().rstrip()))
+        where = f"line {self.line}" + (f", in {self.function}" if self.function else "")
+        return f"{where}\n    {text[indent:]}\n    {' ' * max(0, start - indent)}{'^' * width}"
+
+    def __str__(self) -> str:
+        return f"line {self.line}"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One decision: what was done or not done, where, why, and the change that would help."""
+
+    kind: Literal["applied", "missed", "analysis"]
+    topic: str  # "fusion", "vectorize", "parallel", "library", "memory", "numpy", ...
+    reason: str
+    location: Location | None = None
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.location})" if self.location else ""
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{self.topic}: {self.reason}{where}{hint}"
+
+
+class Snapshot:
+    """One pass: its name, what it says it does, the IR after it, its seconds and its remarks.
+
+    `value` is the (immutable) IR itself, so that a snapshot can be run; its text is printed when
+    somebody looks, so that compiling stays fast.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        level: Level,
+        description: str,
+        value: object,
+        seconds: float,
+        remarks: tuple[Remark, ...] = (),
+        kernel: str = "",
+    ) -> None:
+        self.name, self.level, self.description = name, level, description
+        self.value, self.seconds, self.remarks = value, seconds, remarks
+        self.kernel = kernel  # the kernel's name, for levels below the graph
+
+    @cached_property
+    def text(self) -> str:
+        """The IR as it is printed."""
+        return str(self.value)
+
+
+@dataclass
+class Trace:
+    """Everything that happened in one compilation, in order."""
+
+    snapshots: list[Snapshot] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)  # stage name -> seconds
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """All remarks of all passes, in order, each once."""
+        return list(dict.fromkeys(r for s in self.snapshots for r in s.remarks))
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add the seconds spent inside to `stage`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+
+    def record(self, snapshot: Snapshot) -> None:
+        """Append one pass."""
+        self.snapshots.append(snapshot)
+
+    def changed(self) -> list[tuple[Snapshot, list[str]]]:
+        """Each snapshot with its unified diff against the one before it on the same level."""
+        last: dict[str, str] = {}
+        result = []
+        for snapshot in self.snapshots:
+            key = f"{snapshot.level} {snapshot.kernel}"
+            before = last.get(key, "")
+            lines = difflib.unified_diff(before.splitlines(), snapshot.text.splitlines(), lineterm="", n=1)
+            result.append((snapshot, [] if not before else list(lines)[2:]))
+            last[key] = snapshot.text
+        return result

@@ -1,0 +1,81 @@
+"""Tensor types: a NumPy dtype and a static shape.  `f32[128, 784]` spells one without data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+DType = np.dtype[np.generic]
+
+BOOL: DType = np.dtype(np.bool_)
+INT64: DType = np.dtype(np.int64)
+FLOAT32: DType = np.dtype(np.float32)
+FLOAT64: DType = np.dtype(np.float64)
+
+_SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
+
+
+def short(dtype: DType) -> str:
+    """The short name of a dtype as printed in every IR: f32, i64, u8, bool."""
+    name = dtype.name
+    head = name.rstrip("0123456789")
+    return _SHORT[head] + name[len(head) :] if head in _SHORT else name
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """An array's dtype and shape; a scalar has the shape ()."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a contiguous array of this type."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        return f"{short(self.dtype)}[{', '.join(map(str, self.shape))}]"
+
+
+class Spec:
+    """A dtype that takes a shape in brackets: `f32[128, 784]` is a `TensorType`."""
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self.dtype = np.dtype(dtype)
+
+    def __getitem__(self, shape: int | tuple[int, ...]) -> TensorType:
+        dims = shape if isinstance(shape, tuple) else (shape,)
+        if not all(isinstance(n, int) and n >= 0 for n in dims):
+            raise TypeError(f"a shape is made of whole numbers ≥ 0, not {shape!r}")
+        return TensorType(self.dtype, dims)
+
+    def __repr__(self) -> str:
+        return short(self.dtype)
+
+
+f16, f32, f64 = Spec(np.float16), Spec(np.float32), Spec(np.float64)
+i8, i16, i32, i64 = Spec(np.int8), Spec(np.int16), Spec(np.int32), Spec(np.int64)
+u8, u16, u32, u64 = Spec(np.uint8), Spec(np.uint16), Spec(np.uint32), Spec(np.uint64)
+bool_ = Spec(np.bool_)
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides, in elements."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
