@@ -1,0 +1,78 @@
+# make demo         set everything up, run the first notebook, print its result, leave an HTML page
+# make test         set everything up, check style, types and layers, run every test
+# make lab          open JupyterLab on the notebooks
+# make bench        the benchmark table of nbcomp and NumPy (make bench-peers adds the other compilers)
+# make conformance  the slow suites: every float32, long random programs
+# make lock         renew constraints.txt
+#
+# PYTHON=… chooses the interpreter (>= 3.11), VENV=… the environment.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+  if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PEERS ?= benchmarks/.venv-peers
+PIP_FLAGS := --quiet --disable-pip-version-check
+ROWS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lab bench bench-peers bench-all conformance lock clean
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "nbcomp needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per set of extras; a change of the requirements installs again.
+$(VENV)/.installed-lab: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing nbcomp and JupyterLab into $(VENV) ..."
+	$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[lab]'
+	@touch $@
+
+$(VENV)/.installed-test: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing nbcomp, JupyterLab and the test tools into $(VENV) ..."
+	$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[lab,test,dev]'
+	@touch $@ $(VENV)/.installed-lab
+
+demo: $(VENV)/.installed-lab
+	$(BIN)/python notebooks/demo.py notebooks/01_first_compile.ipynb build/01_first_compile.html
+
+test: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m "not slow" --nbval-lax --nbval-sanitize-with tests/nbval.cfg tests notebooks
+
+conformance: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m slow tests
+
+lab: $(VENV)/.installed-lab
+	$(BIN)/jupyter lab notebooks/01_first_compile.ipynb
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.run --peers numpy,nbcomp $(if $(ROWS),--rows $(ROWS))
+
+$(PEERS)/.installed: benchmarks/peers.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install $(PIP_FLAGS) -r benchmarks/peers.txt
+	@touch $@
+
+bench-peers: $(PEERS)/.installed
+
+bench-all: $(VENV)/.installed-test $(PEERS)/.installed
+	$(BIN)/python -m benchmarks.run --peers-venv $(PEERS) $(if $(ROWS),--rows $(ROWS))
+
+# Every package of the test and lab environments at the version they were last tested with.
+lock:
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install $(PIP_FLAGS) '.[lab,test,dev]'
+	{ echo "# The exact versions nbcomp is tested with. Renew with: make lock"; \
+	  build/lock/bin/python -m pip freeze --exclude nbcomp; } > constraints.txt
+	rm -rf build/lock
+
+clean:
+	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,56 @@
+"""Fixtures every test may use: golden texts and a seeded random generator."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """`golden(text)` compares with tests/golden/<module>/<test>.txt; `golden(text, "b")` adds a suffix."""
+    name = re.sub(r"[^\w.-]+", "_", request.node.name).strip("_")
+    folder = GOLDEN / request.node.path.stem.removeprefix("test_")
+    update = request.config.getoption("--update-golden")
+
+    def compare(text: str, suffix: str = "") -> None:
+        path = folder / (f"{name}.{suffix}.txt" if suffix else f"{name}.txt")
+        text = text.rstrip("\n") + "\n"
+        if update:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            return
+        if not path.exists():
+            pytest.fail(
+                f"{path} is missing; write it with: pytest --update-golden {request.node.nodeid}"
+            )
+        expected = path.read_text()
+        if text != expected:
+            lines = difflib.unified_diff(
+                expected.splitlines(), text.splitlines(), str(path), "this run", lineterm=""
+            )
+            pytest.fail(
+                "\n".join(lines)
+                + f"\n\nif the new text is right: pytest --update-golden {request.node.nodeid}",
+                pytrace=False,
+            )
+
+    return compare
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A generator seeded by the test's own name: the same numbers in every run, others in every test."""
+    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
