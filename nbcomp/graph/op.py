@@ -13,17 +13,20 @@ An operator is a frozen dataclass: attributes as fields, a docstring whose first
     Composite    `expand`    simpler operators
 
 plus `samples` (inputs its tests are generated from) and `numpy` (the NumPy functions it stands for) with
-`trace` (the NumPy signature, over nodes).  Adding an operator is adding one class.
+`trace` (the NumPy signature, over nodes).  Adding an operator is adding one class.  A NumPy function that
+is several operators has a tracer of its own (`graph.numpy_function.traces`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from nbcomp.graph.numpy_function import traces
 from nbcomp.loop.grammar import Expr
 from nbcomp.types import TensorType
 
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from nbcomp.graph.ir import Node
 
 REGISTRY: dict[str, type[Op]] = {}  # every operator by name
-NUMPY: dict[Any, type[Op]] = {}  # every NumPy function that has an operator
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Op:
             REGISTRY[name] = cls
         cls.numpy = tuple(numpy)
         for function in cls.numpy:
-            NUMPY[function] = cls
+            traces(function)(cls.trace)
 
     def infer(self, *types: TensorType) -> TensorType:
         """The result's type; raises ValueError or TypeError, worded as NumPy does.
@@ -67,7 +69,7 @@ class Op:
         The default asks NumPy: it runs `reference` on arrays without storage (zero strides).
         """
         with np.errstate(all="ignore"):
-            result = np.asarray(self.reference(*(_phantom(t) for t in types)))
+            result = np.asarray(self.reference(*(phantom(t) for t in types)))
         return TensorType(result.dtype, result.shape)
 
     def reference(self, *arrays: Any) -> Any:
@@ -89,7 +91,7 @@ class Op:
         return {f: getattr(self, f) for f in self.__dataclass_fields__}
 
 
-def _phantom(t: TensorType) -> Any:
+def phantom(t: TensorType) -> Any:
     """An array of any size without storage, for asking NumPy about types."""
     return np.broadcast_to(np.ones((), t.dtype), t.shape)
 
@@ -178,6 +180,16 @@ class Composite(Op):
     def expand(self, *inputs: Node) -> Node:
         """The simpler graph."""
         raise NotImplementedError
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return _expanded_type(self, types)
+
+
+@lru_cache(maxsize=4096)
+def _expanded_type(op: Composite, types: tuple[TensorType, ...]) -> TensorType:
+    from nbcomp.graph.ir import Node  # nodes are made of operators
+
+    return op.expand(*(Node(Input(i, t), (), t) for i, t in enumerate(types))).type
 
 
 @dataclass(frozen=True)

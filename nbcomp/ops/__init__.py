@@ -1,0 +1,1 @@
+"""The operators, one file per family.  Importing the package fills `REGISTRY` and `NUMPY`."""

@@ -1,0 +1,240 @@
+"""From what a user passes to nodes: constants, casts and promotion, decided by asking NumPy.
+
+An operand may be a node, a Python number, a NumPy scalar, an array or a nested list.  A Python
+number is weak (NEP 50): its dtype gives way to that of the arrays it meets, and so does a node
+marked `weak`. Knows the dtypes nbcomp compiles; knows no operator but `Cast`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import Unsupported
+from nbcomp.graph.ir import Node, apply
+from nbcomp.graph.numpy_function import NUMPY
+from nbcomp.graph.op import Constant, Elementwise, Sample, phantom
+from nbcomp.loop import grammar
+from nbcomp.loop.grammar import Expr
+from nbcomp.ops import values
+from nbcomp.types import FLOAT64, DType, TensorType
+
+NUMBERS = (bool, int, float)
+
+
+def supported(dtype: Any, what: str = "") -> DType:
+    """The dtype in native byte order, if nbcomp compiles it; raises `Unsupported` otherwise."""
+    dt = np.dtype(dtype)
+    if dt.kind not in "biuf" or dt.itemsize > 8:
+        subject = f"{what}: " if what else ""
+        raise Unsupported(
+            f"{subject}{dt.name} arrays are not compiled",
+            hint="use bool, int8 to int64, uint8 to uint64, float16, float32 or float64",
+        )
+    native: DType = dt.newbyteorder("=")
+    return native
+
+
+@dataclass(frozen=True)
+class Cast(Elementwise, name="cast", numpy=[np.astype] if hasattr(np, "astype") else []):
+    """x.astype(dtype)
+
+    A cast of a weak int64 node (a Python int read at run time) to an integer dtype stands for
+    NumPy's own conversion, which raises OverflowError out of range: whoever reads the number must
+    check the range.
+    """
+
+    dtype: DType
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(self.dtype, types[0].shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.asarray(arrays[0]).astype(self.dtype)
+
+    def scalar(self, *args: Expr) -> Expr:
+        return convert(args[0], self.dtype)
+
+    @classmethod
+    def trace(
+        cls,
+        x: Any,
+        dtype: Any,
+        copy: bool | None = True,
+        casting: str = "unsafe",
+        device: Any = None,
+    ) -> Node:
+        node, target = as_node(x), supported(dtype, "astype")
+        if casting != "unsafe":
+            empty: Any = np.empty(0, node.type.dtype)
+            empty.astype(target, casting=casting)  # raises where the rule forbids it
+        return cast(node, target)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for source in values.DTYPES:
+            for target in values.DTYPES:
+                array = values.castable(rng, source, target)
+                yield Sample(cls(target), (array,))
+        for shape in values.SHAPES:
+            yield Sample(cls(np.dtype(np.float32)), (values.ordinary(rng, np.int16, shape),))
+
+
+def convert(value: Expr, dtype: DType) -> Expr:
+    """The expression as this dtype."""
+    return value if value.dtype == dtype else grammar.Cast(dtype, value)
+
+
+def constant(value: Any, dtype: Any = None) -> Node:
+    """A node for an array known now, held by reference when it is an array of that dtype
+    already.
+    """
+    array = np.asarray(value, dtype)
+    return apply(Constant(np.asarray(array, supported(array.dtype))))
+
+
+def as_node(value: Any) -> Node:
+    """The node for an array-like operand.  Python numbers become int64, float64 or bool.
+
+    Raises `Unsupported` for dtypes and array classes nbcomp does not compile.
+    """
+    if isinstance(value, Node):
+        return value
+    if isinstance(value, list | tuple) and holds_node(value):
+        node: Node = NUMPY[np.array].trace(value)
+        return node
+    if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
+        kind = type(value).__name__
+        raise Unsupported(f"a {kind} is not compiled", hint="pass np.asarray(…) of it")
+    return constant(value)
+
+
+def holds_node(value: Any) -> bool:
+    """Whether there is a node in this nested list."""
+    if isinstance(value, list | tuple):
+        return any(holds_node(v) for v in value)
+    return isinstance(value, Node)
+
+
+def cast(node: Node, dtype: DType) -> Node:
+    """The node as this dtype; a Python number read at run time is converted as Python converts
+    it.
+    """
+    if node.type.dtype == dtype:
+        return apply(Cast(dtype), node) if node.weak else node
+    if node.weak and dtype.kind == "f" and node.type.dtype.kind == "i":
+        node = apply(Cast(FLOAT64), node)  # NumPy reads a Python int as a double first
+    return node if node.type.dtype == dtype else apply(Cast(dtype), node)
+
+
+def number(value: Any, dtype: DType) -> Node:
+    """A Python number as a constant of this dtype; raises OverflowError as NumPy does."""
+    with np.errstate(all="ignore"):
+        return apply(Constant(np.asarray(dtype.type(value))))
+
+
+def operand(value: Any, dtype: DType) -> Node:
+    """The operand as a node of this dtype."""
+    if type(value) in NUMBERS:
+        return number(value, dtype)
+    return cast(as_node(value), dtype)
+
+
+def weak_type(value: Any) -> type | None:
+    """`int` or `float` for a Python number, now or at run time; None for everything typed.
+
+    A Python bool has a dtype of its own and never gives way.
+    """
+    if isinstance(value, Node):
+        return {"i": int, "f": float}.get(value.type.dtype.kind) if value.weak else None
+    return type(value) if type(value) in (int, float) else None
+
+
+def stand_in(value: Any) -> Any:
+    """Something NumPy can be asked about types and shapes with: an array without storage for a
+    node, a number for a Python number; nested lists likewise.
+    """
+    if isinstance(value, Node):
+        weak = weak_type(value)
+        return phantom(value.type) if weak is None else weak(1)
+    if isinstance(value, list | tuple):
+        return type(value)(stand_in(v) for v in value) if holds_node(value) else value
+    return value
+
+
+def ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What NumPy answers, or raises, for such operands.  Costs what the function costs, so it is
+    for functions that return views, for empty arrays and for calls known to raise.
+    """
+    with np.errstate(all="ignore"):
+        return function(*map(stand_in, args), **{k: stand_in(v) for k, v in kwargs.items()})
+
+
+def result_type(*operands: Any) -> DType:
+    """`np.result_type` of these operands, Python numbers being weak."""
+    asked = [_type_in(v) for v in operands]
+    return supported(np.result_type(*asked))
+
+
+def _type_in(value: Any) -> Any:
+    if type(value) in NUMBERS:
+        return value
+    weak = weak_type(value)
+    return weak(0) if weak else (value if isinstance(value, Node) else as_node(value)).type.dtype
+
+
+def broadcast_shape(function: Callable[..., Any], *types: TensorType) -> tuple[int, ...]:
+    """The common shape; where there is none, `function` is asked to raise its own error."""
+    try:
+        return np.broadcast_shapes(*(t.shape for t in types))
+    except ValueError:
+        function(*(phantom(t) for t in types))
+        raise
+
+
+def broadcast_to(node: Node, shape: tuple[int, ...]) -> Node:
+    """The node, broadcast if it has another shape."""
+    if node.shape == shape:
+        return node
+    result: Node = NUMPY[np.broadcast_to].trace(node, shape)
+    return result
+
+
+def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """An axis argument (None, int or tuple) as sorted non-negative axes; raises NumPy's AxisError,
+    and ValueError for duplicates.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    normal = np.lib.array_utils.normalize_axis_tuple(tuple(map(integer, axes)), ndim)
+    return tuple(sorted(normal))
+
+
+def normal_axis(axis: Any, ndim: int) -> int:
+    """One axis, non-negative; raises NumPy's AxisError."""
+    result: int = np.lib.array_utils.normalize_axis_index(integer(axis), ndim)
+    return result
+
+
+def integer(value: Any, what: str = "an axis, shape or size") -> int:
+    """A whole number known now.
+
+    Raises `Unsupported` for one that is computed at run time: it would decide a shape.
+    """
+    if isinstance(value, Node):
+        raise Unsupported(
+            f"{what} must be known when compiling, but this one is computed from the inputs",
+            hint="take it from a shape, a constant or an argument that is not an array",
+        )
+    return int(value.__index__())
+
+
+def integers(value: Any, what: str = "a shape") -> tuple[int, ...]:
+    """A whole number or a sequence of them, known now."""
+    if isinstance(value, Sequence | np.ndarray):
+        return tuple(integer(v, what) for v in value)
+    return (integer(value, what),)
