@@ -1,0 +1,446 @@
+"""Honest measuring: equality first, then timings that alternate between the two sides.
+
+A `Timing` is a median with its quartiles, a `Comparison` is a compiled function against its Python
+original on the same arguments, a `Scaling` is that comparison at many batch sizes.  All are plain
+data. Knows how to call and compare functions; it must not know how they were compiled or how they
+are shown.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Function = Callable[..., Any]
+
+SIZES = (1, 4, 16, 64, 256, 1024, 4096, 16384)
+SAMPLE = (
+    1e-3  # seconds one sample should last: far above the clock's resolution and the loop's cost
+)
+LARGEST_BATCH = 1 << 28  # bytes of one batch argument; larger sizes are left out
+
+# How far a floating-point result may be from NumPy's before it counts as a different answer: orders
+# of summation differ, so a few roundings do; a wrong formula is far beyond.
+RELATIVE_EPS = 1024
+ABSOLUTE_EPS = 64
+
+
+# ------------------------------------------------------------------------------------- plain data
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call: the median of `samples` samples of `loops` calls each, and quartiles."""
+
+    median: float
+    low: float
+    high: float
+    samples: int
+    loops: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One output against NumPy's: the largest distance in ulp and in absolute value.
+
+    `problem` says what makes it a different answer (dtype, shape, a value); empty when it agrees.
+    """
+
+    name: str
+    ulp: float = 0.0
+    absolute: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A compiled function against its Python original; no timings when the answers differ.
+
+    speedup: median over paired samples of reference seconds / compiled seconds, with its quartiles.
+    """
+
+    differences: tuple[Difference, ...]
+    compiled: Timing | None = None
+    reference: Timing | None = None
+    speedup: float = math.nan
+    speedup_low: float = math.nan
+    speedup_high: float = math.nan
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every output is NumPy's answer."""
+        return not any(d.problem for d in self.differences)
+
+    @property
+    def ulp(self) -> float:
+        """The largest distance of any output, in units in the last place."""
+        return max((d.ulp for d in self.differences), default=0.0)
+
+    @property
+    def absolute(self) -> float:
+        """The largest absolute difference of any output."""
+        return max((d.absolute for d in self.differences), default=0.0)
+
+    @property
+    def slower(self) -> bool:
+        """Whether the compiled function took longer than NumPy."""
+        return self.speedup < 1.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """One batch size: the comparison, and the seconds of the first compiled call of that shape."""
+
+    size: int
+    first_call: float
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The comparison across batch sizes; `skipped` names the sizes left out and why."""
+
+    points: tuple[Point, ...]
+    skipped: tuple[tuple[int, str], ...] = ()
+    reason: str = ""  # why there are no points at all
+
+    @property
+    def slower(self) -> tuple[int, ...]:
+        """The sizes at which the compiled function was slower than NumPy."""
+        return tuple(p.size for p in self.points if p.comparison.slower)
+
+    @property
+    def wrong(self) -> tuple[int, ...]:
+        """The sizes at which an answer differed from NumPy's; they are not timed."""
+        return tuple(p.size for p in self.points if not p.comparison.agrees)
+
+
+# ------------------------------------------------------------------------------------- differences
+
+
+def ulp_distance(a: Array, b: Array) -> Array:
+    """For each element how many representable values lie between a and b (same floating dtype).
+
+    NaN against NaN is 0, NaN against a number is inf; -0.0 and 0.0 are the same point.
+    """
+    if a.dtype.kind == "c":
+        worse: Array = np.maximum(ulp_distance(a.real, b.real), ulp_distance(a.imag, b.imag))
+        return worse
+    bits = np.dtype(f"u{a.dtype.itemsize}")
+    sign = bits.type(1 << (8 * bits.itemsize - 1))
+
+    def key(x: Array) -> Array:
+        u = np.ascontiguousarray(x).view(bits)
+        ordered: Array = np.where(u & sign, sign - (u & ~sign), sign + u)
+        return ordered
+
+    ka, kb = key(a), key(b)
+    distance = np.where(ka > kb, ka - kb, kb - ka).astype(np.float64)
+    nan_a, nan_b = np.isnan(a), np.isnan(b)
+    distance[nan_a & nan_b] = 0.0
+    distance[nan_a ^ nan_b] = np.inf
+    return distance.reshape(a.shape)
+
+
+def difference(name: str, ours: Any, theirs: Any) -> Difference:
+    """Compare one value of ours with NumPy's: kind, dtype and shape first, then every element."""
+    kind_a, kind_b = (
+        type(v).__name__ if not isinstance(v, np.generic) else "scalar" for v in (ours, theirs)
+    )
+    a, b = np.asarray(ours), np.asarray(theirs)
+    if (a.dtype, a.shape) != (b.dtype, b.shape):
+        return _problem(
+            name, f"is {a.dtype}{list(a.shape)} where NumPy gives {b.dtype}{list(b.shape)}"
+        )
+    if kind_a != kind_b:
+        return _problem(name, f"is a {kind_a} where NumPy gives a {kind_b}")
+    if a.dtype.char not in "efdFD":
+        equal = bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+        return Difference(name) if equal else _problem(name, _first(a, b, a != b))
+    return _float_difference(name, np.atleast_1d(a), np.atleast_1d(b))
+
+
+def _float_difference(name: str, a: Array, b: Array) -> Difference:
+    ulp = ulp_distance(a, b)
+    if not ulp.size:
+        return Difference(name)
+    finite = np.isfinite(a) & np.isfinite(b)
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    gap = np.abs(np.subtract(a, b, where=finite, out=np.zeros(a.shape, wide), dtype=wide))
+    size = np.where(finite, np.abs(b), 0).astype(np.float64)
+    eps = float(np.finfo(a.dtype).eps)
+    allowed = RELATIVE_EPS * eps * size + ABSOLUTE_EPS * eps * size.max()
+    wrong = np.where(finite, gap > allowed, ulp > 0)
+    return Difference(
+        name,
+        ulp=float(ulp.max()),
+        absolute=float(gap.max()),
+        problem=_first(a, b, wrong) if wrong.any() else "",
+    )
+
+
+def _problem(name: str, problem: str) -> Difference:
+    return Difference(name, math.inf, math.inf, problem)
+
+
+def _first(a: Array, b: Array, wrong: Array) -> str:
+    where = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(wrong)))
+    ours, theirs = np.atleast_1d(a)[where], np.atleast_1d(b)[where]
+    return f"differs at {list(where)}: {ours!s} where NumPy gives {theirs!s}"
+
+
+def leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """The arrays and numbers in nested tuples, lists and dicts, with a name for each."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, f"{name}[{key!r}]")
+    elif isinstance(value, (tuple, list)):
+        for i, item in enumerate(value):
+            yield from leaves(item, f"{name}[{i}]")
+    else:
+        yield name, value
+
+
+def differences(ours: Any, theirs: Any, name: str = "result") -> tuple[Difference, ...]:
+    """Compare two nested results; a different structure is one problem."""
+    a, b = list(leaves(ours, name)), list(leaves(theirs, name))
+    if [n for n, _ in a] != [n for n, _ in b]:
+        return (_problem(name, f"has {len(a)} values where NumPy gives {len(b)}"),)
+    return tuple(difference(n, x, y) for (n, x), (_, y) in zip(a, b, strict=True))
+
+
+# --------------------------------------------------------------------------------------- arguments
+
+
+def twin(value: Any) -> Any:
+    """A copy of nested arguments whose arrays keep their strides and their overlaps with each
+    other.
+    """
+    arrays = {id(v): v for _, v in leaves(value, "") if isinstance(v, np.ndarray)}
+    return _rebuild(value, _copies(list(arrays.values())))
+
+
+def _copies(arrays: list[Array]) -> dict[int, Array]:
+    """For each array (by id) an equal one, over copies of the memory spans the arrays lie in."""
+    spans: list[tuple[int, int, list[Array]]] = []
+    bounded = [(*np.lib.array_utils.byte_bounds(a), a) for a in arrays]
+    for low, high, array in sorted(bounded, key=lambda span: span[:2]):
+        if spans and low < spans[-1][1]:
+            begin, end, members = spans.pop()
+            spans.append((begin, max(end, high), [*members, array]))
+        else:
+            spans.append((low, high, [array]))
+    result = {}
+    for begin, end, members in spans:
+        buffer = np.empty(end - begin, np.uint8)
+        for a in members:
+            start = np.lib.array_utils.byte_bounds(a)[0] - begin
+            first = a.__array_interface__["data"][0] - begin if a.size else start
+            copy: Array = np.ndarray(a.shape, a.dtype, buffer, first, a.strides)
+            copy[...] = a
+            copy.flags.writeable = a.flags.writeable
+            result[id(a)] = copy
+    return result
+
+
+def _rebuild(value: Any, arrays: dict[int, Array]) -> Any:
+    if isinstance(value, dict):
+        return {k: _rebuild(v, arrays) for k, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        items = [_rebuild(v, arrays) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return arrays.get(id(value), value)
+
+
+def batch_arguments(args: Sequence[Any]) -> tuple[int, ...]:
+    """The positions of the arrays that share the leading dimension of the first array argument."""
+    arrays = [(i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.ndim > 0]
+    rows = next((a.shape[0] for _, a in arrays), 0)
+    return tuple(i for i, a in arrays if a.shape[0] == rows and rows > 0)
+
+
+def resized(args: Sequence[Any], positions: Sequence[int], size: int) -> tuple[Any, ...]:
+    """The arguments with the rows of those at `positions` repeated or cut to `size`."""
+    new = list(args)
+    for i in positions:
+        rows = np.arange(size) % args[i].shape[0]
+        new[i] = args[i][:size] if size <= args[i].shape[0] else args[i][rows]
+    return tuple(new)
+
+
+# ----------------------------------------------------------------------------------------- timing
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _sample(call: Function, args: Sequence[Any], kwargs: Mapping[str, Any], loops: int) -> float:
+    """Seconds per call over `loops` calls."""
+    turns = itertools.repeat(None, loops)
+    start = time.perf_counter()
+    if kwargs:
+        for _ in turns:
+            call(*args, **kwargs)
+    else:
+        for _ in turns:
+            call(*args)
+    return (time.perf_counter() - start) / loops
+
+
+def _loops(call: Function, args: Sequence[Any], kwargs: Mapping[str, Any], sample: float) -> int:
+    """How many calls one sample of about `sample` seconds takes; warms up on the way."""
+    loops = 1
+    while True:
+        seconds = _sample(call, args, kwargs, loops) * loops
+        if seconds >= sample or loops >= 1 << 20:
+            return loops
+        guess = int(loops * 1.2 * sample / max(seconds, 1e-9)) + 1
+        loops = min(max(guess, 2 * loops), 10 * loops)
+
+
+def _timing(samples: Sequence[float], loops: int) -> Timing:
+    low, median, high = np.percentile(samples, [25, 50, 75])
+    return Timing(float(median), float(low), float(high), len(samples), loops)
+
+
+def measure(call: Callable[[], Any], seconds: float = 0.5) -> Timing:
+    """Time a call without arguments for about `seconds`; no warm-up, no garbage collection in it."""
+    return alternate([(call, (), {})], seconds)[0][0]
+
+
+def alternate(
+    calls: Sequence[tuple[Function, Sequence[Any], Mapping[str, Any]]], seconds: float
+) -> list[tuple[Timing, list[float]]]:
+    """Time several calls in turn, so that a busy machine slows all of them alike.
+
+    Returns for each its timing and its samples, in the order they were taken.  At least three
+    rounds are run, fewer only when one round alone takes longer than `seconds`.
+    """
+    samples: list[list[float]] = [[] for _ in calls]
+    with _no_collection():
+        loops = [_loops(*call, min(SAMPLE, seconds / 10)) for call in calls]
+        end = time.perf_counter() + seconds
+        for turn in itertools.count(1):
+            for call, count, taken in zip(calls, loops, samples, strict=True):
+                taken.append(_sample(*call, count))
+            late = time.perf_counter() - end
+            if late > 0 and (turn >= 3 or late > seconds):
+                break
+    return [(_timing(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
+
+
+def compare(
+    compiled: Function,
+    reference: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    seconds: float = 0.5,
+) -> Comparison:
+    """Check that both give the same answer, then time them in turn on copies of the arguments.
+
+    What a function writes into its arguments is part of its answer.  Arrays of the caller are never
+    written to.  Raises whatever the functions raise.
+    """
+    ours, theirs = twin((tuple(args), dict(kwargs or {}))), twin((tuple(args), dict(kwargs or {})))
+    found = differences(compiled(*ours[0], **ours[1]), reference(*theirs[0], **theirs[1]))
+    found += tuple(
+        d for d in differences(ours, theirs, "arguments") if d.problem or d.ulp > 0
+    )  # written to in place
+    if any(d.problem for d in found):
+        return Comparison(found)
+    pair = alternate([(compiled, *ours), (reference, *theirs)], seconds)
+    (fast, fast_samples), (slow, slow_samples) = pair
+    ratios = [b / a for a, b in zip(fast_samples, slow_samples, strict=True)]
+    low, ratio, high = (float(q) for q in np.percentile(ratios, [25, 50, 75]))
+    return Comparison(found, fast, slow, ratio, low, high)
+
+
+def scaling(
+    compiled: Function,
+    reference: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    sizes: Sequence[int] = SIZES,
+    seconds: float = 3.0,
+    progress: Callable[[int], None] | None = None,
+) -> Scaling:
+    """Compare across batch sizes, about `seconds` in total.
+
+    The batch axis is the leading axis of the first array argument and of those as long as it.
+    """
+    positions = _varying(reference, args, kwargs or {})
+    if not positions:
+        return Scaling((), reason="no argument has a leading axis whose length can be varied")
+    points: list[Point] = []
+    skipped: list[tuple[int, str]] = []
+    rows = args[positions[0]].shape[0]
+    row_bytes = max(args[i].nbytes // rows for i in positions)
+    end = time.perf_counter() + seconds
+    for left, size in zip(range(len(sizes), 0, -1), sorted(sizes), strict=True):
+        rest = end - time.perf_counter()
+        if size * row_bytes > LARGEST_BATCH:
+            skipped.append((size, f"the batch would take {size * row_bytes / 2**20:.0f} MiB"))
+        elif points and _estimate(points[-1], size) > rest:
+            skipped.append((size, "out of time"))
+        else:
+            if progress:
+                progress(size)
+            batch = resized(args, positions, size)
+            points.append(_point(compiled, reference, batch, kwargs, size, 0.7 * rest / left))
+    return Scaling(tuple(points), tuple(skipped))
+
+
+def _varying(
+    reference: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[int, ...]:
+    """The batch arguments, or only the first of them when the others do not vary with it."""
+    positions = batch_arguments(args)
+    for candidate in (positions, positions[:1]):
+        if not candidate:
+            continue
+        try:
+            copy = twin((resized(args, candidate, 2), dict(kwargs)))
+            reference(*copy[0], **copy[1])
+        except Exception:  # any error means that these arguments cannot vary together
+            continue
+        return candidate
+    return ()
+
+
+def _point(
+    compiled: Function,
+    reference: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None,
+    size: int,
+    seconds: float,
+) -> Point:
+    ours = twin((tuple(args), dict(kwargs or {})))
+    start = time.perf_counter()
+    compiled(*ours[0], **ours[1])
+    first = time.perf_counter() - start
+    return Point(size, first, compare(compiled, reference, args, kwargs, max(seconds, 0.02)))
+
+
+def _estimate(point: Point, size: int) -> float:
+    """Seconds the equality check and one round at `size` would take, were the time linear in it."""
+    c = point.comparison
+    slowest = max((t.median for t in (c.compiled, c.reference) if t), default=0.0)
+    return 4 * slowest * size / point.size

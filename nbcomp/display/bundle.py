@@ -1,0 +1,138 @@
+"""The objects a cell shows, each one MIME bundle: `Report`, `Listing`, `Explanation`.
+
+A bundle is built type by type, and only those a frontend asks for: the terminal never prints
+assembly. There is no `image/svg+xml` in it, because that makes `nbconvert --to pdf` need Inkscape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import Any
+
+from nbcomp.bench import Comparison, Scaling
+from nbcomp.display import html as markup
+from nbcomp.display.payload import MIME, payload
+from nbcomp.display.plot import speedup_plot
+from nbcomp.display.text import headline, remarks_list, speed_table, text
+from nbcomp.display.view import Compiled, Fallback, RemarkRow, View, view
+
+Bundle = dict[str, Any]
+
+
+def bundle(
+    makers: dict[str, Callable[[], Any]],
+    include: Collection[str] | None = None,
+    exclude: Collection[str] | None = None,
+) -> Bundle:
+    """The data of each MIME type that is wanted."""
+    wanted = [m for m in makers if (not include or m in include) and m not in (exclude or ())]
+    return {mime: makers[mime]() for mime in wanted}
+
+
+def width() -> int:
+    """Columns of the terminal, at most 120."""
+    return min(get_terminal_size((100, 24)).columns, 120)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A compilation with its measurements; `value` is what the call returned.
+
+    Shown as HTML in a notebook, as text in a terminal; `save` writes a page of its own.
+    """
+
+    compiled: Compiled | Fallback
+    value: Any = None
+    comparison: Comparison | None = None
+    scaling: Scaling | None = None
+    max_lines: int = field(default=markup.MAX_LINES, repr=False)
+
+    @cached_property
+    def view(self) -> View:
+        """What is shown, before it has a format."""
+        return view(self.compiled, self.comparison, self.scaling)
+
+    @property
+    def headline(self) -> str:
+        """The title and its facts, as lines of text."""
+        return headline(self.view)
+
+    @property
+    def speed(self) -> str:
+        """The speed table, as lines of text."""
+        return "\n".join(speed_table(self.view, width()))
+
+    def html(self) -> str:
+        """The HTML form."""
+        return markup.html(self.view, speedup_plot(self.view.speed), self.max_lines)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report as one HTML file that needs nothing else."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(markup.page(self.html(), f"nbcomp: {self.view.name}"), encoding="utf-8")
+        return path
+
+    def __str__(self) -> str:
+        return text(self.view, width())
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> Bundle:
+        makers = {
+            "text/plain": self.__str__,
+            "text/html": self.html,
+            MIME: lambda: payload(self.view),
+        }
+        return bundle(makers, include, exclude)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The text of a function at one level."""
+
+    title: str
+    level: str
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> Bundle:
+        makers = {
+            "text/plain": self.__str__,
+            "text/html": lambda: markup.listing(self.title, self.text, self.level),
+        }
+        return bundle(makers, include, exclude)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The decisions of a compilation, on the user's lines."""
+
+    title: str
+    remarks: tuple[RemarkRow, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *remarks_list(self.remarks, width())])
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> Bundle:
+        makers = {
+            "text/plain": self.__str__,
+            "text/html": lambda: markup.explanation(self.title, self.remarks),
+        }
+        return bundle(makers, include, exclude)
