@@ -92,13 +92,22 @@ Guard = ArrayGuard | ScalarGuard | ObjectGuard | ValueGuard | LengthGuard
 class Output:
     """A new array of this dtype and shape, made by the run time, whose data is at `slot`.
 
-    scalar: a 0-d result is handed out as a NumPy scalar rather than a 0-d array.
+    scalar: a 0-d result is handed out as a NumPy scalar rather than a 0-d array.  strides: in bytes, for
+    another memory order than C (a permutation of it, without gaps).
     """
 
     dtype: DType
     shape: tuple[int, ...]
     slot: int
     scalar: bool = False
+    strides: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Given:
+    """An output that is an object the call can already find: an argument written to, a constant, None."""
+
+    source: Source
 
 
 @dataclass(frozen=True)
@@ -135,7 +144,7 @@ class Plan:
 
     slots: how many there are.  constants: slot → array (kept alive here).  temps: slot → byte offset in
     one arena of `arena` bytes, 64-byte aligned.  outputs: in order, as they are returned; one output is
-    returned by itself when `single`, else a tuple.  positional: number of arguments the plan takes.
+    returned by itself when `single`, else a tuple; None when single and there is none.  positional: number of arguments the plan takes.
     seconds: a rough estimate of the run time, from which the run time decides to release the GIL.
     disjoint: pairs of array-guard indices whose memory must not overlap (one of them is written to).
     """
@@ -143,7 +152,7 @@ class Plan:
     guards: tuple[Guard, ...]
     positional: int
     slots: int
-    outputs: tuple[Output, ...]
+    outputs: tuple[Output | Given, ...]
     steps: tuple[Step | HostStep, ...]
     constants: dict[int, Any] = field(default_factory=dict)
     temps: dict[int, int] = field(default_factory=dict)

@@ -1,0 +1,148 @@
+"""A compiled function as Python calls it: a builtin whose native code walks its plans.
+
+`NativeFunction` hands its plans, flattened into C structs (`flatten`), to the one data-driven entry
+(`entry_code`).  Where that cannot be used, the same plans are walked from Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from nbcomp.runtime import interpret, memory, pool
+from nbcomp.runtime import layout as at
+from nbcomp.runtime.emit import address, fill
+from nbcomp.runtime.flatten import Variant
+from nbcomp.runtime.native import Library, library
+from nbcomp.runtime.plan import Plan
+
+SlowPath = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+Failed = Callable[[tuple[Any, ...], Plan, int, int], Any]
+
+
+class _Record(ctypes.Structure):
+    """`layout.RECORD`: what the builtin's `self` points at.  Its attributes keep everything alive."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in at.RECORD.names or ()]  # noqa: RUF012
+
+    variants: tuple[Variant, ...]
+    slow_path: SlowPath
+    failed_path: Failed
+    blocks: list[Any]
+    retired: list[Any]
+
+
+class NativeFunction:
+    """A function compiled into any number of plans.
+
+    `callable` is what users call.  A call runs the first plan whose guards hold; everything else goes to
+    `slow_path(args, kwargs)`, and a step with a status to `failed(args, plan, step, status)` (by default:
+    the slow path).  Plans with host steps run through `interpret`.
+    """
+
+    def __init__(
+        self, name: str, doc: str | None, slow_path: SlowPath, failed: Failed | None = None
+    ) -> None:
+        record = _Record()
+        record.slow_path = slow_path
+        record.failed_path = failed or partial(_again, slow_path)
+        record.slow, record.failed = id(record.slow_path), id(record.failed_path)
+        record.variants, record.retired = (), []
+        self._record = record
+        native = _ready()
+        self.callable: Callable[..., Any] = (
+            _builtin(native, name, doc, record) if native else _python(name, doc, record)
+        )
+        self.clear()
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """In the order they are tried."""
+        return tuple(variant.plan for variant in self._record.variants)
+
+    def add(self, plan: Plan) -> None:
+        """Try this plan too, after those already there."""
+        self._set((*self._record.variants, Variant(plan)))
+
+    def clear(self) -> None:
+        """Forget all plans; calls that are running finish."""
+        self._set(())
+
+    def _set(self, variants: tuple[Variant, ...]) -> None:
+        """Put another table in place; the old one goes when no call can be using it."""
+        record = self._record
+        record.retired.append((record.variants, getattr(record, "blocks", None)))
+        head = fill(at.TABLE, [{"count": len(variants), "frame": max((v.frame for v in variants), default=16)}])
+        block = np.concatenate([head.view(np.uint64), np.array([v.address for v in variants], np.uint64)])
+        record.table, record.blocks, record.variants = address(block), [block], variants
+        if not record.active:
+            record.retired.clear()
+
+
+def _again(slow_path: SlowPath, args: tuple[Any, ...], plan: Plan, step: int, status: int) -> Any:
+    """What happens after a failed step unless something else is asked for."""
+    return slow_path(args, {})
+
+
+@cache
+def _ready() -> Library | None:
+    """The native library, connected with the pool and the buffers."""
+    native = library()
+    if native is not None:
+        pool.attach(native)
+        memory.attach(native)
+    return native
+
+
+# The builtin
+
+
+class _Method(ctypes.Structure):
+    """`PyMethodDef`."""
+
+    _fields_ = [  # noqa: RUF012 (ctypes' own protocol)
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+@cache
+def _method(native: Library, name: str, doc: str | None) -> _Method:
+    """Builtins point at their definition until the very end of their lives, so that it is kept for ever."""
+    fastcall, keywords = 0x80, 0x2
+    return _Method(name.encode(), native["entry"], fastcall | keywords, doc.encode() if doc else None)
+
+
+def _builtin(native: Library, name: str, doc: str | None, record: _Record) -> Callable[..., Any]:
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    new = kind(("PyCFunction_NewEx", ctypes.pythonapi))
+    function: Callable[..., Any] = new(ctypes.addressof(_method(native, name, doc)), record, "nbcomp")
+    return function
+
+
+def _python(name: str, doc: str | None, record: _Record) -> Callable[..., Any]:
+    """The same walk from Python."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            for variant in record.variants:
+                if interpret.matches(variant.plan, args):
+                    return _run(record, variant.plan, args)
+        return record.slow_path(args, kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _run(record: _Record, plan: Plan, args: tuple[Any, ...]) -> Any:
+    try:
+        return interpret.execute(plan, args)
+    except interpret.StepFailed as failure:
+        return record.failed_path(args, plan, failure.step, failure.status)

@@ -1,0 +1,272 @@
+"""Plans as C structs: what the native entry reads, built once per plan and owned by NumPy arrays.
+
+Guards become a program of fetches and checks, cheapest and most telling first; sources that share a prefix
+share its fetches.  Knows the layouts and the plan, nothing of how they are run.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nbcomp.runtime import interpret, memory
+from nbcomp.runtime import layout as at
+from nbcomp.runtime.emit import Struct, address, fill
+from nbcomp.runtime.plan import (
+    ArrayGuard,
+    Given,
+    Guard,
+    HostStep,
+    LengthGuard,
+    ObjectGuard,
+    Output,
+    Plan,
+    ScalarGuard,
+    Source,
+    Step,
+    ValueGuard,
+)
+
+_RELEASE = 50e-6  # seconds from which on a plan runs without the GIL
+_NOTICE = 0.05  # about every so many seconds a long plan looks for Ctrl-C
+_PLAIN = (int, bool, str, bytes)  # types whose == is nothing but equality
+
+
+def _cheapness(guard: Guard) -> int:
+    """Arrays given as arguments tell variants apart best, then other plain arguments, then the rest."""
+    if guard.source.kind != "argument" or guard.source.path:
+        return 2
+    return 0 if isinstance(guard, ArrayGuard) else 1
+
+
+class Variant:
+    """One plan, flattened: `address` of its struct, and `frame`, the bytes of stack a call needs."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._keep: list[Any] = []
+        self._values: dict[Any, int] = {}
+        self._checks: list[dict[str, int]] = []
+        self._stores = 0
+        host = any(isinstance(step, HostStep) for step in plan.steps)
+        members = {"positional": plan.positional, "owner": id(plan), "single": int(plan.single)}
+        for guard in sorted(plan.guards, key=_cheapness):
+            self._guard(guard)
+        members |= self._pointed("pair", at.PAIR, self._pairs())
+        if host:
+            runner = partial(interpret.execute, plan)
+            members["host"] = self._kept(runner)
+        else:
+            members |= self._work()
+        members |= self._pointed("check", at.CHECK, self._checks)
+        self._block = fill(at.VARIANT, [members | self._frame()])
+        self.address = address(self._block)
+
+    def _kept(self, value: object) -> int:
+        self._keep.append(value)
+        return id(value)
+
+    def _array(self, values: Any, dtype: Any = np.int64) -> int:
+        """The address of a block with these numbers."""
+        block = np.array(list(values) or [0], dtype)
+        self._keep.append(block)
+        return address(block)
+
+    def _pointed(self, name: str, layout: Struct, rows: list[dict[str, int]]) -> dict[str, int]:
+        block = fill(layout, rows)
+        self._keep.append(block)
+        return {f"{name}s": address(block), f"{name}_count": len(rows)}
+
+    def _frame(self) -> dict[str, int]:
+        """Offsets of a call's areas, 16-byte aligned."""
+        plan = self.plan
+        buffers = max((len(s.slots) for s in plan.steps if isinstance(s, Step)), default=0)
+        sizes = {
+            "stores": at.STORE * self._stores,
+            "values": 8 * (plan.positional + len(self._values)),
+            "slots": 8 * plan.slots,
+            "buffers": 8 * buffers,
+            "results": 8 * len(plan.outputs),
+        }
+        offsets, position = {}, 0
+        for name, size in sizes.items():
+            offsets[name] = position
+            position += -(-size // 16) * 16
+        self.frame = max(position, 16)
+        return offsets | {"value_count": plan.positional + len(self._values)}
+
+    # Sources
+
+    def _value(self, source: Source) -> int:
+        """The index of a source's value; what is missing on the way to it is fetched."""
+        if source.kind == "argument" and not source.path:
+            return int(source.key)
+        key = (source.kind, source.key, id(source.root), source.path)
+        if key not in self._values:
+            row = self._last(source) if source.path else self._root(source)
+            index = self.plan.positional + len(self._values)
+            self._values[key] = index
+            self._checks.append(row | {"value": index})
+        return self._values[key]
+
+    def _root(self, source: Source) -> dict[str, int]:
+        """The fetch of a source without a path."""
+        if source.kind == "object":
+            return {"op": at.OBJECT, "first": self._kept(source.root)}
+        if source.kind == "cell":
+            return {"op": at.CELL, "first": self._kept(source.root)}
+        name = sys.intern(source.key)
+        fallback = self._kept(interpret.builtins_of(source.root))
+        return {
+            "op": at.GLOBAL,
+            "first": self._kept(source.root),
+            "second": self._kept(name),
+            "low": fallback,
+        }
+
+    def _last(self, source: Source) -> dict[str, int]:
+        """The fetch of the last element of a path."""
+        parent = self._value(Source(source.kind, source.key, source.root, source.path[:-1]))
+        how, key = source.path[-1]
+        if how == "attr":
+            return {"op": at.ATTRIBUTE, "parent": parent, "first": self._kept(sys.intern(key))}
+        row = {"op": at.ITEM, "parent": parent, "first": self._kept(key)}
+        return row | ({"low": key, "high": 1} if type(key) is int and abs(key) < 2**62 else {})
+
+    # Guards
+
+    def _guard(self, guard: Guard) -> None:
+        value = self._value(guard.source)
+        build = {
+            ArrayGuard: self._array_check,
+            ScalarGuard: self._scalar_check,
+            ObjectGuard: self._object_check,
+            ValueGuard: self._value_check,
+            LengthGuard: self._length_check,
+        }[type(guard)]
+        self._checks.append(build(guard) | {"value": value})  # type: ignore[operator]
+
+    def _array_check(self, guard: ArrayGuard) -> dict[str, int]:
+        rows = []
+        for n, stride in zip(guard.shape, guard.strides, strict=True):
+            free = n == 1 or 0 in guard.shape  # nothing is reached by this stride
+            rows.extend((n, stride, 0 if free else -1))
+        return {
+            "op": at.IS_ARRAY,
+            "slot": guard.slot,
+            "first": self._kept(memory.native_dtype(guard.dtype)),
+            "second": self._array(rows),
+            "low": len(guard.shape),
+            "high": at.ALIGNED | (at.WRITEABLE if guard.writable else 0),
+        }
+
+    def _scalar_check(self, guard: ScalarGuard) -> dict[str, int]:
+        op = {float: at.IS_FLOAT, int: at.IS_INT, bool: at.IS_BOOL}[guard.type]
+        self._stores += 1
+        return {
+            "op": op,
+            "slot": guard.slot,
+            "store": self._stores - 1,
+            "low": guard.low,
+            "high": guard.high,
+        }
+
+    def _object_check(self, guard: ObjectGuard) -> dict[str, int]:
+        return {"op": at.IS_OBJECT, "first": self._kept(guard.object)}
+
+    def _value_check(self, guard: ValueGuard) -> dict[str, int]:
+        value, kind = guard.value, type(guard.value)
+        if value is None:
+            return {"op": at.IS_OBJECT, "first": id(None)}
+        if kind in (float, complex):
+            count = 2 if kind is complex else 1
+            return {"op": at.HAS_BITS, "first": id(kind), "second": self._kept(value), "low": count}
+        if kind in _PLAIN:
+            return {"op": at.EQUALS, "first": id(kind), "second": self._kept(value)}
+        return {"op": at.SATISFIES, "first": self._kept(partial(interpret.same, value))}
+
+    def _length_check(self, guard: LengthGuard) -> dict[str, int]:
+        if guard.type is dict:
+            keys = self._array([self._kept(key) for key in guard.keys], np.uint64)
+            return {"op": at.HAS_KEYS, "second": keys, "low": guard.length}
+        return {"op": at.HAS_LENGTH, "first": id(guard.type), "low": guard.length}
+
+    def _pairs(self) -> list[dict[str, int]]:
+        """Ranges of arrays that must not overlap; empty arrays overlap nothing."""
+        rows = []
+        for pair in self.plan.disjoint:
+            one, two = (interpret.array_guard(self.plan, i) for i in pair)
+            if 0 in one.shape or 0 in two.shape:
+                continue
+            (low, high), (other_low, other_high) = interpret.extent(one), interpret.extent(two)
+            rows.append(
+                {
+                    "slot": one.slot,
+                    "low": low,
+                    "high": high,
+                    "other": two.slot,
+                    "other_low": other_low,
+                    "other_high": other_high,
+                }
+            )
+        return rows
+
+    # What is run
+
+    def _work(self) -> dict[str, int]:
+        """Storage, outputs and steps."""
+        plan = self.plan
+        constants = []
+        for slot, array in plan.constants.items():
+            constants.append({"slot": slot, "at": interpret.data_address(array)})
+        temps = [{"slot": slot, "at": offset} for slot, offset in plan.temps.items()]
+        members = self._pointed("constant", at.PLACED, constants)
+        members |= self._pointed("temp", at.PLACED, temps)
+        members |= self._pointed("output", at.OUTPUT, [self._output(o) for o in plan.outputs])
+        members |= self._pointed("step", at.STEP, self._steps())
+        members["release"] = int(plan.seconds >= _RELEASE)
+        members["parallel"] = int(any(isinstance(s, Step) and s.grain for s in plan.steps))
+        members["arena"] = plan.arena
+        if 0 < plan.arena < memory.LARGE:
+            block = np.empty(plan.arena + memory.ALIGNMENT, np.uint8)
+            self._keep.append(block)
+            members["arena_block"] = address(block) + -address(block) % memory.ALIGNMENT
+        return members
+
+    def _output(self, output: Output | Given) -> dict[str, int]:
+        if isinstance(output, Given):
+            return {"kind": at.SAME, "slot": self._value(output.source)}
+        if output.scalar:
+            self._stores += 1
+            descr = id(memory.native_dtype(output.dtype))
+            return {"kind": at.SCALAR, "slot": output.slot, "descr": descr, "bytes": self._stores - 1}
+        row, blocks = memory.describe(output.dtype, output.shape, output.strides)
+        self._keep.append(blocks)
+        return row | {"slot": output.slot}
+
+    def _steps(self) -> list[dict[str, int]]:
+        steps = [step for step in self.plan.steps if isinstance(step, Step)]
+        each = self.plan.seconds / max(len(steps), 1)
+        rows, since = [], 0.0
+        for step in steps:
+            pieces = max(1, min(math.ceil(each / _NOTICE), step.extent // max(step.grain, 1)))
+            pieces = pieces if step.grain else 1
+            since += each
+            rows.append(
+                {
+                    "function": step.function,
+                    "slots": self._array(step.slots),
+                    "count": len(step.slots),
+                    "params": self._array(step.params),
+                    "extent": step.extent,
+                    "grain": step.grain,
+                    "segment": max(1, -(-step.extent // pieces)),
+                    "check": int(since >= _NOTICE),
+                }
+            )
+            since = 0.0 if since >= _NOTICE else since
+        return rows

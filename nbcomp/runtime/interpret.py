@@ -1,0 +1,285 @@
+"""Plans run from Python: the meaning the native entry must agree with, and the only way to run host steps.
+
+`mismatch` says why a plan does not hold for a call, in the user's words; `execute` runs one whose guards
+hold.  Where the native entry cannot be used this is also how every call is run.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nbcomp.runtime import memory, pool
+from nbcomp.runtime.emit import address
+from nbcomp.runtime.plan import (
+    ArrayGuard,
+    Given,
+    Guard,
+    HostStep,
+    LengthGuard,
+    ObjectGuard,
+    Output,
+    Plan,
+    ScalarGuard,
+    Source,
+    Step,
+    ValueGuard,
+)
+from nbcomp.types import DType
+
+
+class StepFailed(Exception):
+    """A step returned a status other than 0: which step, and the status."""
+
+    def __init__(self, step: int, status: int) -> None:
+        super().__init__(f"step {step} returned status {status}")
+        self.step, self.status = step, status
+
+
+# Sources
+
+
+def builtins_of(namespace: Any) -> dict[str, Any]:
+    """The dict in which Python looks for a global that a namespace lacks."""
+    found = namespace.get("__builtins__", builtins)
+    return found if isinstance(found, dict) else vars(found)
+
+
+def resolve(source: Source, args: tuple[Any, ...]) -> Any:
+    """The value a source has now.
+
+    Raises NameError, KeyError, IndexError, AttributeError, ... as the same lookup in Python does.
+    """
+    value = _root(source, args)
+    for how, key in source.path:
+        value = value[key] if how == "item" else getattr(value, key)
+    return value
+
+
+def _root(source: Source, args: tuple[Any, ...]) -> Any:
+    if source.kind == "argument":
+        return args[source.key]
+    if source.kind == "object":
+        return source.root
+    if source.kind == "cell":
+        return source.root.cell_contents
+    namespace, name = source.root, source.key
+    if name in namespace:
+        return namespace[name]
+    fallback = builtins_of(namespace)
+    if name in fallback:
+        return fallback[name]
+    raise NameError(f"name {name!r} is not defined")
+
+
+# Guards
+
+
+def matches(plan: Plan, args: tuple[Any, ...]) -> bool:
+    """Whether the plan is valid for this call."""
+    return mismatch(plan, args) is None
+
+
+def mismatch(plan: Plan, args: tuple[Any, ...]) -> str | None:
+    """Why the plan is not valid for this call, in the user's words; None when it is."""
+    if len(args) != plan.positional:
+        return f"it was compiled for {plan.positional} arguments, not {len(args)}"
+    values = []
+    for guard in plan.guards:
+        try:
+            value = resolve(guard.source, args)
+        except Exception as error:  # whatever the user's own lookup raises
+            return f"{guard.source.describe()} is not there any more ({type(error).__name__}: {error})"
+        reason = _CHECKS[type(guard)](guard, value)
+        if reason:
+            return f"{guard.source.describe()} {reason}"
+        values.append(value)
+    return _overlap(plan, values)
+
+
+def _overlap(plan: Plan, values: list[Any]) -> str | None:
+    for pair in plan.disjoint:
+        one, two = (array_guard(plan, i) for i in pair)
+        if 0 in one.shape or 0 in two.shape:
+            continue
+        ranges = []
+        for i, guard in zip(pair, (one, two), strict=True):
+            low, high = extent(guard)
+            start = data_address(values[i])
+            ranges.append((start + low, start + high))
+        if ranges[0][1] > ranges[1][0] and ranges[1][1] > ranges[0][0]:
+            names = (one.source.describe(), two.source.describe())
+            return f"{names[0]} and {names[1]} share memory, and one of them is written to"
+    return None
+
+
+def _array(guard: ArrayGuard, value: Any) -> str | None:
+    if type(value) is not np.ndarray:
+        return f"was an array and is now of type {type(value).__name__}"
+    if value.dtype != guard.dtype:
+        return f"had dtype {guard.dtype} and now has {value.dtype}"
+    if value.shape != guard.shape:
+        return f"had shape {guard.shape} and now has {value.shape}"
+    if not _same_strides(guard, value.strides):
+        return f"had strides {guard.strides} and now has {value.strides} (bytes)"
+    if not value.flags.aligned:
+        return "is not aligned in memory"
+    if guard.writable and not value.flags.writeable:
+        return "is read-only, but the function writes to it"
+    return None
+
+
+def _same_strides(guard: ArrayGuard, strides: tuple[int, ...]) -> bool:
+    """Strides of axes of length 1, and of empty arrays, reach nothing and may be anything."""
+    if 0 in guard.shape:
+        return True
+    triples = zip(guard.shape, guard.strides, strides, strict=True)
+    return all(n == 1 or wanted == have for n, wanted, have in triples)
+
+
+def _scalar(guard: ScalarGuard, value: Any) -> str | None:
+    if type(value) is not guard.type:
+        return f"was of type {guard.type.__name__} and is now of type {type(value).__name__}"
+    if guard.type is int and not guard.low <= value <= guard.high:
+        return f"is {value}, outside of {guard.low} … {guard.high} it was compiled for"
+    return None
+
+
+def _object(guard: ObjectGuard, value: Any) -> str | None:
+    return None if value is guard.object else "is another object now"
+
+
+def _value(guard: ValueGuard, value: Any) -> str | None:
+    return None if same(guard.value, value) else f"was {guard.value!r} and is now {value!r}"
+
+
+def same(expected: Any, value: Any) -> bool:
+    """Exactly the same type and value: NaN is NaN, and -0.0 is not 0.0."""
+    if type(expected) is not type(value):
+        return False
+    if isinstance(expected, tuple | list):
+        return len(expected) == len(value) and all(map(same, expected, value))
+    if isinstance(expected, complex | np.complexfloating):
+        return same(expected.real, value.real) and same(expected.imag, value.imag)
+    if isinstance(expected, float | np.floating):
+        both_nan = bool(expected != expected and value != value)
+        return both_nan or bool(expected == value and np.signbit(expected) == np.signbit(value))
+    return bool(expected is value or expected == value)
+
+
+def _length(guard: LengthGuard, value: Any) -> str | None:
+    if type(value) is not guard.type:
+        return f"was of type {guard.type.__name__} and is now of type {type(value).__name__}"
+    if len(value) != guard.length:
+        return f"had {guard.length} entries and now has {len(value)}"
+    if guard.type is dict and tuple(value) != guard.keys:
+        return "has other keys (or the same in another order)"
+    return None
+
+
+_CHECKS: dict[type[Guard], Callable[[Any, Any], str | None]] = {
+    ArrayGuard: _array,
+    ScalarGuard: _scalar,
+    ObjectGuard: _object,
+    ValueGuard: _value,
+    LengthGuard: _length,
+}
+
+
+def array_guard(plan: Plan, index: int) -> ArrayGuard:
+    """The guard a `disjoint` pair means."""
+    guard = plan.guards[index]
+    assert isinstance(guard, ArrayGuard)
+    return guard
+
+
+def extent(guard: ArrayGuard) -> tuple[int, int]:
+    """First byte, and byte after the last, relative to the data pointer (not for empty arrays)."""
+    reach = [(n - 1) * stride for n, stride in zip(guard.shape, guard.strides, strict=True)]
+    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    return low, high + guard.dtype.itemsize
+
+
+def data_address(array: Any) -> int:
+    """Where an array's data starts."""
+    return address(array)
+
+
+# Running
+
+
+def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
+    """Run a plan whose guards hold: its result, in the form the plan says.
+
+    Raises StepFailed when a step returns a status, MemoryError, and whatever a host step raises.
+    """
+    slots: list[int] = [0] * plan.slots
+    keep: list[Any] = []
+    for guard in plan.guards:
+        if isinstance(guard, ArrayGuard | ScalarGuard):
+            value = resolve(guard.source, args)
+            storage = value if isinstance(guard, ArrayGuard) else _stored(value)
+            keep.append(storage)
+            slots[guard.slot] = address(storage)
+    for slot, array in plan.constants.items():
+        slots[slot] = address(array)
+    if plan.arena:
+        keep.append(memory.empty(np.dtype(np.uint8), (max(plan.arena, memory.LARGE),)))
+        for slot, offset in plan.temps.items():
+            slots[slot] = address(keep[-1]) + offset
+    results = [_new(output, slots, args) for output in plan.outputs]
+    for number, step in enumerate(plan.steps):
+        if isinstance(step, HostStep):
+            _host(step, slots)
+        elif status := _native(step, slots):
+            raise StepFailed(number, status)
+    results = [
+        value[()] if isinstance(output, Output) and output.scalar else value
+        for output, value in zip(plan.outputs, results, strict=True)
+    ]
+    if plan.single:
+        return results[0] if results else None
+    return tuple(results)
+
+
+def _stored(value: Any) -> np.ndarray[Any, Any]:
+    kind: Any = {float: np.float64, int: np.int64, bool: np.uint8}[type(value)]
+    return np.array(value, kind)
+
+
+def _new(output: Output | Given, slots: list[int], args: tuple[Any, ...]) -> Any:
+    if isinstance(output, Given):
+        return resolve(output.source, args)
+    array = memory.empty(output.dtype, output.shape, output.strides)
+    slots[output.slot] = address(array)
+    return array
+
+
+def _native(step: Step, slots: list[int]) -> int:
+    buffers = (ctypes.c_void_p * max(len(step.slots), 1))(*(slots[i] for i in step.slots))
+    params = (ctypes.c_int64 * max(len(step.params), 1))(*step.params)
+    return pool.run(step.function, buffers, params, step.extent, step.grain)
+
+
+def _host(step: HostStep, slots: list[int]) -> None:
+    """Call a library routine on views of the slots."""
+    result = step.function(*(_view(slots[slot], *rest) for slot, *rest in step.inputs))
+    results = result if len(step.outputs) != 1 else (result,)
+    for (slot, *rest), value in zip(step.outputs, results, strict=True):
+        np.copyto(_view(slots[slot], *rest), value)
+
+
+def _view(
+    start: int, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> np.ndarray[Any, Any]:
+    """An array over memory that the plan owns, without copying."""
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    memory_ = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(start + low)
+    return np.ndarray(shape, dtype, memory_, -low, strides)

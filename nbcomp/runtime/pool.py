@@ -1,0 +1,187 @@
+"""The thread pool: daemon threads that each sit in one native call, started at the first parallel step.
+
+The loops are native (`pool_code`); this module starts and stops the threads, follows forks and interpreter
+exit, and decides how many there are.  Without the native library steps run on the calling thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nbcomp.runtime.emit import address
+from nbcomp.runtime.native import Library, library
+from nbcomp.runtime.pool_code import WORKER
+
+_guard = threading.Lock()  # one thread at a time starts or stops workers
+_threads: list[threading.Thread] = []
+_immortal: list[object] = []  # locks and worker blocks: small, and late readers may still look at them
+_wanted: int | None = None
+_exiting = False
+
+
+def available() -> int:
+    """Cores this process may use: its affinity, and its share of a container."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS, Windows
+        cores = os.cpu_count() or 1
+    return max(1, min(cores, _container_limit()))
+
+
+def _container_limit() -> int:
+    """Whole cores of the control group's quota (cgroup v2 `cpu.max`: quota and period in µs)."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, int(quota) // int(period))
+    except (OSError, ValueError):  # no control groups, or "max": no quota
+        return 1 << 16
+
+
+def threads() -> int:
+    """How many threads run a parallel step, the caller included."""
+    if _exiting:
+        return 1
+    return available() if _wanted is None else _wanted
+
+
+def set_threads(count: int | None) -> None:
+    """Use this many threads, the caller included; None: one for each available core.
+
+    Takes effect at the next parallel step.  Raises ValueError below 1.
+    """
+    global _wanted
+    if count is not None and count < 1:
+        raise ValueError(f"the number of threads is at least 1, not {count}")
+    with _guard:
+        _stop()
+        _wanted = count
+
+
+def attach(native: Library) -> None:
+    """Let a freshly compiled library start the pool by itself."""
+    native.api["start_pool"] = id(start)
+
+
+def start() -> None:
+    """Start the workers if they are not there; done by the first parallel step."""
+    native = library()
+    with _guard:
+        if native is None or native.pool_started["value"]:
+            return
+        count = threads() - 1
+        workers = np.zeros(max(count, 1), WORKER)
+        workers["lock"] = [_new_lock() for _ in range(len(workers))]
+        _immortal.append(workers)
+        _keep_jobs_out(native)
+        pool = native.pool
+        for name in ("epoch", "stop", "gate", "waiting"):
+            pool[name] = 0
+        pool["lock"] = pool["lock"] or _new_lock()
+        pool["workers"], pool["count"] = address(workers), 0
+        pool["count"] = _spawn(native, count)
+        native.pool_started["value"] = 1
+        _let_jobs_in(native)
+
+
+def _spawn(native: Library, count: int) -> int:
+    """Start up to `count` workers; a system that gives fewer threads gets fewer."""
+    run = native.function("pool_worker", None, ctypes.c_int64, gil=False)
+    for number in range(count):
+        thread = threading.Thread(target=run, args=(number,), name=f"nbcomp-{number + 1}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            break
+        _threads.append(thread)
+    return len(_threads)
+
+
+def _new_lock() -> int:
+    """A CPython thread lock, taken: a semaphore at zero."""
+    api = ctypes.pythonapi
+    lock: int = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", api))()
+    take = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+    take(("PyThread_acquire_lock", api))(lock, 1)
+    return lock
+
+
+def _keep_jobs_out(native: Library) -> None:
+    """Wait until no job runs, and let none start."""
+    lock = native.function("pool_lock", ctypes.c_int64)
+    while not lock():
+        time.sleep(1e-4)
+
+
+def _let_jobs_in(native: Library, stopping: int = 0) -> None:
+    native.function("pool_unlock", None, ctypes.c_int64)(stopping)
+
+
+def _stop() -> None:
+    """End the workers and wait for them; `_guard` is held."""
+    native = library() if _threads else None
+    if native is None:
+        return
+    _keep_jobs_out(native)
+    _let_jobs_in(native, stopping=1)
+    for thread in _threads:
+        thread.join()
+    _threads.clear()
+    native.pool["count"] = 0
+    native.pool_started["value"] = 0
+    _let_jobs_in(native)
+
+
+def stop() -> None:
+    """End the workers; the next parallel step starts them again."""
+    with _guard:
+        _stop()
+
+
+def run(function: int, buffers: Any, params: Any, extent: int, grain: int) -> int:
+    """Run a step from Python (GIL released): its status.
+
+    buffers, params: ctypes arrays of pointers and int64.
+    """
+    kind = ctypes.CFUNCTYPE(
+        ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    )
+    native = library()
+    if not grain or native is None:
+        return int(kind(function)(ctypes.addressof(buffers), ctypes.addressof(params), 0, extent))
+    start()
+    pooled = native.function(
+        "pool_run", ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, gil=False
+    )
+    places = ctypes.addressof(buffers), ctypes.addressof(params)
+    return int(pooled(function, *places, 0, extent, grain))
+
+
+def _forget() -> None:
+    """In a forked child there are no workers: start afresh."""
+    global _guard
+    _guard = threading.Lock()
+    _threads.clear()
+    native = library() if library.cache_info().currsize else None
+    if native is not None:
+        native.pool_started["value"] = 0
+        native.pool[...] = np.zeros((), native.pool.dtype)
+
+
+def _leave() -> None:
+    """At interpreter exit no worker may still be in code that is about to go."""
+    global _exiting
+    _exiting = True
+    stop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+atexit.register(_leave)
