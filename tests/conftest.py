@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """`golden(text)` compares with tests/golden/<module>/<test>.txt; `golden(text, "b")` adds a suffix."""
+    """`golden(text)` compares with tests/golden/<module>/<test>.txt; a suffix names a second."""
     name = re.sub(r"[^\w.-]+", "_", request.node.name).strip("_")
     folder = GOLDEN / request.node.path.stem.removeprefix("test_")
     update = request.config.getoption("--update-golden")
@@ -52,5 +52,5 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """A generator seeded by the test's own name: the same numbers in every run, others in every test."""
+    """A generator seeded by the test's own name: every run sees the same numbers."""
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))

@@ -1,0 +1,60 @@
+"""What the benchmark runs on, in one small record: processor, cores, versions, the BLAS in use."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+
+def processor() -> str:
+    """The processor's name as the operating system gives it."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def llvm_cpu_name() -> str:
+    """This processor in LLVM's words, e.g. `znver4`."""
+    llvm: Any = import_module("llvmlite.binding")
+    return str(llvm.get_host_cpu_name())
+
+
+def llvm_features() -> str:
+    """This processor's features in LLVM's words, 512-bit vectors allowed where it has them."""
+    llvm: Any = import_module("llvmlite.binding")
+    features = str(llvm.get_host_cpu_features().flatten())
+    return features + ",-prefer-256-bit" if "+avx512f" in features else features
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def blas() -> list[str]:
+    """The BLAS libraries loaded in this process, with their kernel; empty without threadpoolctl."""
+    import_module("numpy.linalg")
+    try:
+        pools: Any = import_module("threadpoolctl")
+    except ImportError:
+        return []
+    return [
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()
+        for pool in pools.threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
+
+
+def installed(distribution: str) -> str:
+    """The version of an installed distribution, or an empty string."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
