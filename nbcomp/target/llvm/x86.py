@@ -1,0 +1,92 @@
+"""AVX-512 instructions that shorten elementary functions: scale by 2**n, split a float, look up.
+
+Each works on any number of lanes: they are cut or padded to 512 bits.  Where the target has no AVX-512,
+and for scalars, the callers in `elementary` compute the same bits in portable code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from nbcomp.target.llvm.builder import Builder, Value
+from nbcomp.target.llvm.lanes import V
+
+_NATIVE = {"float": 16, "double": 8, "i32": 16, "i64": 8}
+_SUFFIX = {"float": "ps", "double": "pd"}
+_KEEP_ROUNDING = "i32 4"  # the current direction, i.e. to nearest
+
+
+def has_avx512(v: V) -> bool:
+    """Whether the value is a vector on a target with AVX-512 (F, DQ)."""
+    return bool(v.lanes) and {"avx512f", "avx512dq"} <= v.b.features
+
+
+def scalef(x: V, n: V) -> V:
+    """x · 2**floor(n), rounded once, for any float n."""
+
+    def one(parts: list[V]) -> V:
+        a, k = parts
+        return _masked("scalef", a, [str(a.value), str(k.value)])
+
+    return _by_registers(one, [x, n])
+
+
+def getexp(x: V) -> V:
+    """floor(log2 |x|) as a float: -inf for 0, inf for inf, NaN for NaN."""
+    return _by_registers(lambda parts: _masked("getexp", parts[0], [str(parts[0].value)]), [x])
+
+
+def getmant(x: V) -> V:
+    """x scaled by a power of two into [3/4, 3/2); 1 for 0 and inf, NaN for negative x and NaN."""
+    return _by_registers(
+        lambda parts: _masked("getmant", parts[0], [str(parts[0].value), "i32 15"]), [x]
+    )
+
+
+def permute(table: list[V], index: V) -> V:
+    """Look up in a table held in one or two registers, by the low bits of an integer index."""
+
+    def one(parts: list[V]) -> V:
+        (i,) = parts
+        first = table[0]
+        kind, indices = first.value.type, i.value.type
+        if len(table) == 1:
+            name = f"llvm.x86.avx512.permvar.{'sf' if first.element == 'float' else 'df'}.512"
+            i.b.declare(name, kind, kind, indices)
+            text = f"call {kind} @{name}({first.value}, {i.value})"
+        else:
+            name = f"llvm.x86.avx512.vpermi2var.{_SUFFIX[first.element]}.512"
+            i.b.declare(name, kind, kind, indices, kind)
+            text = f"call {kind} @{name}({first.value}, {i.value}, {table[1].value})"
+        return V(i.b, i.b.emit(text, first.element, first.lanes))
+
+    return _by_registers(one, [index])
+
+
+def register(b: Builder, element: str, numbers: list[float]) -> V:
+    """A full register of different constants."""
+    lanes = _NATIVE[element]
+    items = ", ".join(str(b.constant(n, element)) for n in numbers)
+    return V(b, Value(f"<{items}>", element, lanes))
+
+
+def _masked(name: str, x: V, args: list[str]) -> V:
+    """An unmasked call of a masked 512-bit intrinsic."""
+    kind = x.value.type
+    full = f"llvm.x86.avx512.mask.{name}.{_SUFFIX[x.element]}.512"
+    mask = f"i{x.lanes}"
+    types = [a.rsplit(" ", 1)[0] if a.startswith("i32") else kind for a in args]
+    x.b.declare(full, kind, *types, kind, mask, "i32")
+    text = f"call {kind} @{full}({', '.join(args)}, {kind} zeroinitializer, {mask} -1, {_KEEP_ROUNDING})"
+    return V(x.b, x.b.emit(text, x.element, x.lanes))
+
+
+def _by_registers(one: Callable[[list[V]], V], args: list[V]) -> V:
+    """Apply an operation on full registers to values of any number of lanes."""
+    lanes, native = args[0].lanes, _NATIVE[args[0].element]
+    if lanes == native:
+        return one(args)
+    parts = [one([a.slice(start, native) for a in args]) for start in range(0, lanes, native)]
+    whole = reduce(lambda low, high: low.concat(high), parts)
+    return whole if whole.lanes == lanes else whole.slice(0, lanes)
