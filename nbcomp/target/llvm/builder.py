@@ -58,6 +58,7 @@ class Builder:
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}  # intrinsic name -> declare line
         self.location = ""  # e.g. ", !dbg !12"
+        self.features: frozenset[str] = frozenset()  # of the target, LLVM's names: "avx512f", ...
         self._next = 0
 
     def name(self) -> str:
@@ -99,7 +100,9 @@ class Builder:
         zero = f"<{lanes} x {value.element}>"
         one = self.emit(f"insertelement {zero} poison, {value}, i64 0", value.element, lanes)
         return self.emit(
-            f"shufflevector {one}, {zero} poison, <{lanes} x i32> zeroinitializer", value.element, lanes
+            f"shufflevector {one}, {zero} poison, <{lanes} x i32> zeroinitializer",
+            value.element,
+            lanes,
         )
 
     def intrinsic(self, name: str, *args: Value, element: str = "", suffix: str = "") -> Value:
