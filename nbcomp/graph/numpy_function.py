@@ -58,10 +58,22 @@ class NumpyFunction:
         Raises `Unsupported` for an argument nbcomp does not know, and whatever NumPy raises for
         wrong arguments, shapes, axes and dtypes.
         """
-        if self._signature is None or isinstance(self.function, np.ufunc):
+        if self._takes_all:
             return self.build(*args, **kwargs)
+        if self._signature is None or isinstance(self.function, np.ufunc):
+            return self.build(*args, **self._screened(kwargs))
         bound = self._signature.bind(*args, **kwargs)
         return self._call(bound, self._signature.parameters)
+
+    @cached_property
+    def _takes_all(self) -> bool:
+        return inspect.Parameter.VAR_KEYWORD in {p.kind for p in self._known.values()}
+
+    def _screened(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The keyword arguments the tracer takes; the others must have no effect."""
+        for name, value in kwargs.items():
+            self._checked(name, value, None)
+        return {k: v for k, v in kwargs.items() if k in self._known}
 
     def _call(self, bound: inspect.BoundArguments, theirs: Any) -> Any:
         positional: list[Any] = []

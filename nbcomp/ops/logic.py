@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -26,21 +26,16 @@ from nbcomp.types import BOOL, DType
 class Comparison(Ufunc):
     """A comparison; exact between signed and unsigned integers of any size."""
 
-    negative: ClassVar[bool]  # the answer for x < 0 against an unsigned y
-    beyond: ClassVar[bool]  # the answer against a number above every x
-
     def element(self, dtype: DType, *args: Expr) -> Expr:
         x, y = args
         name = self.fn.__name__
         if x.dtype == y.dtype:
             return super().element(dtype, x, y)
         # NumPy has loops for int64 with uint64: a negative number is below every unsigned one.
-        if x.dtype.kind == "i":
-            below, answer = test("less", x, like(0, x)), self.negative
-            rest = test(name, convert(x, y.dtype), y)
-        else:
-            below, answer = test("less", y, like(0, y)), self.beyond
-            rest = test(name, x, convert(y, x.dtype))
+        signed, other = (x, y) if x.dtype.kind == "i" else (y, x)
+        below = test("less", signed, like(0, signed))
+        rest = test(name, convert(x, other.dtype), convert(y, other.dtype))
+        answer = self.when_less() if signed is x else self.when_greater()
         return call("logical_or", below, rest) if answer else _and_not(rest, below)
 
     @classmethod
@@ -66,12 +61,17 @@ class Comparison(Ufunc):
             return None
         swapped = number is x and number is not y
         above = (number > 0) != swapped  # is the right-hand side the larger one
-        return broadcast_to(constant(cls.beyond if above else cls.negative_beyond()), node.shape)
+        return broadcast_to(constant(cls.when_less() if above else cls.when_greater()), node.shape)
 
     @classmethod
-    def negative_beyond(cls) -> bool:
-        """The answer against a number below every x."""
-        return bool(cls.fn(0, -1))
+    def when_less(cls) -> bool:
+        """The answer for x < y."""
+        return bool(cls.fn(0, 1))
+
+    @classmethod
+    def when_greater(cls) -> bool:
+        """The answer for x > y."""
+        return bool(cls.fn(1, 0))
 
 
 def _and_not(x: Expr, y: Expr) -> Expr:
@@ -97,44 +97,27 @@ def _exact(value: Any, other: Any) -> Any:
 class Equal(Comparison, name="equal", numpy=(np.equal,)):
     """x == y"""
 
-    negative = False
-    beyond = False
-
 
 class NotEqual(Comparison, name="not_equal", numpy=(np.not_equal,)):
     """x != y"""
 
     on_bool = "logical_xor"
-    negative = True
-    beyond = True
 
 
 class Less(Comparison, name="less", numpy=(np.less,)):
     """x < y"""
 
-    negative = True
-    beyond = True
-
 
 class LessEqual(Comparison, name="less_equal", numpy=(np.less_equal,)):
     """x <= y"""
-
-    negative = True
-    beyond = True
 
 
 class Greater(Comparison, name="greater", numpy=(np.greater,)):
     """x > y"""
 
-    negative = False
-    beyond = False
-
 
 class GreaterEqual(Comparison, name="greater_equal", numpy=(np.greater_equal,)):
     """x >= y"""
-
-    negative = False
-    beyond = False
 
 
 @dataclass(frozen=True)

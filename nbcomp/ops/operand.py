@@ -210,7 +210,9 @@ def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     axes = axis if isinstance(axis, tuple | list) else (axis,)
-    normal = np.lib.array_utils.normalize_axis_tuple(tuple(map(integer, axes)), ndim)
+    normal = tuple(normal_axis(a, ndim) for a in axes)
+    if len(set(normal)) != len(normal):
+        raise ValueError("duplicate value in 'axis'")
     return tuple(sorted(normal))
 
 

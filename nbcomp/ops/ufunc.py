@@ -47,9 +47,11 @@ def loop_dtypes(
     An operand is a dtype, or `int` or `float` for a Python number.  Raises NumPy's TypeError where
     there is no loop, and `Unsupported` for dtypes nbcomp does not compile.
     """
-    signature = None if dtype is None else (*(None,) * fn.nin, *(dtype,) * fn.nout)
+    options: dict[str, Any] = {"casting": casting}
+    if dtype is not None:
+        options["signature"] = (*(None,) * fn.nin, *(dtype,) * fn.nout)
     resolve: Any = fn.resolve_dtypes
-    found = resolve((*operands, *(None,) * fn.nout), signature=signature, casting=casting)
+    found = resolve((*operands, *(None,) * fn.nout), **options)
     return tuple(supported(d, f"np.{fn.__name__}") for d in found)
 
 
@@ -107,7 +109,7 @@ def _loops(fn: np.ufunc) -> list[tuple[DType, ...]]:
     known: dict[str, DType] = {d.char: d for d in values.DTYPES}
     own = [sig.split("->")[0] for sig in fn.types]
     found = [tuple(known[c] for c in chars) for chars in own if set(chars) <= set(known)]
-    pairs = [("f", "d"), ("b", "f"), ("?", "i"), ("B", "b"), ("l", "Q"), ("Q", "l"), ("e", "B")]
+    pairs = [("f", "d"), ("b", "f"), ("?", "i"), ("B", "b"), ("l", "L"), ("L", "l"), ("e", "B")]
     mixed = [tuple(known[c] for c in pair) for pair in pairs if fn.nin == 2 and _resolves(fn, pair)]
     return list(dict.fromkeys((*found, *mixed)))
 
