@@ -321,7 +321,7 @@ def _timing(samples: Sequence[float], loops: int) -> Timing:
 
 
 def measure(call: Callable[[], Any], seconds: float = 0.5) -> Timing:
-    """Time a call without arguments for about `seconds`; no warm-up, no garbage collection in it."""
+    """Time a call without arguments for about `seconds`; warm-up excluded."""
     return alternate([(call, (), {})], seconds)[0][0]
 
 
@@ -346,6 +346,22 @@ def alternate(
     return [(_timing(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
 
 
+def check(
+    compiled: Function,
+    reference: Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+) -> Comparison:
+    """Compare the answers of both on copies of the arguments, without timing them.
+
+    What a function writes into its arguments is part of its answer.  Raises what they raise.
+    """
+    ours, theirs = (twin((tuple(args), dict(kwargs or {}))) for _ in range(2))
+    found = differences(compiled(*ours[0], **ours[1]), reference(*theirs[0], **theirs[1]))
+    written = differences(ours, theirs, "arguments")
+    return Comparison((*found, *(d for d in written if d.problem or d.ulp > 0)))
+
+
 def compare(
     compiled: Function,
     reference: Function,
@@ -355,21 +371,17 @@ def compare(
 ) -> Comparison:
     """Check that both give the same answer, then time them in turn on copies of the arguments.
 
-    What a function writes into its arguments is part of its answer.  Arrays of the caller are never
-    written to.  Raises whatever the functions raise.
+    A wrong answer is not timed.  Arrays of the caller are never written to.
     """
-    ours, theirs = twin((tuple(args), dict(kwargs or {}))), twin((tuple(args), dict(kwargs or {})))
-    found = differences(compiled(*ours[0], **ours[1]), reference(*theirs[0], **theirs[1]))
-    found += tuple(
-        d for d in differences(ours, theirs, "arguments") if d.problem or d.ulp > 0
-    )  # written to in place
-    if any(d.problem for d in found):
-        return Comparison(found)
+    found = check(compiled, reference, args, kwargs)
+    if not found.agrees:
+        return found
+    ours, theirs = (twin((tuple(args), dict(kwargs or {}))) for _ in range(2))
     pair = alternate([(compiled, *ours), (reference, *theirs)], seconds)
     (fast, fast_samples), (slow, slow_samples) = pair
     ratios = [b / a for a, b in zip(fast_samples, slow_samples, strict=True)]
     low, ratio, high = (float(q) for q in np.percentile(ratios, [25, 50, 75]))
-    return Comparison(found, fast, slow, ratio, low, high)
+    return Comparison(found.differences, fast, slow, ratio, low, high)
 
 
 def scaling(

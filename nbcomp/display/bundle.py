@@ -18,7 +18,7 @@ from nbcomp.display import html as markup
 from nbcomp.display.payload import MIME, payload
 from nbcomp.display.plot import speedup_plot
 from nbcomp.display.text import headline, remarks_list, speed_table, text
-from nbcomp.display.view import Compiled, Fallback, RemarkRow, View, view
+from nbcomp.display.view import SECTIONS, Compiled, Fallback, RemarkRow, View, view
 
 Bundle = dict[str, Any]
 
@@ -49,12 +49,13 @@ class Report:
     value: Any = None
     comparison: Comparison | None = None
     scaling: Scaling | None = None
-    max_lines: int = field(default=markup.MAX_LINES, repr=False)
+    max_lines: int = markup.MAX_LINES  # of each text in the HTML form
+    show: tuple[str, ...] = SECTIONS
 
     @cached_property
     def view(self) -> View:
         """What is shown, before it has a format."""
-        return view(self.compiled, self.comparison, self.scaling)
+        return view(self.compiled, self.comparison, self.scaling, self.show)
 
     @property
     def headline(self) -> str:
@@ -68,7 +69,8 @@ class Report:
 
     def html(self) -> str:
         """The HTML form."""
-        return markup.html(self.view, speedup_plot(self.view.speed), self.max_lines)
+        plot = speedup_plot(self.view.speed) if "speed" in self.show else ""
+        return markup.html(self.view, plot, self.max_lines)
 
     def save(self, path: str | Path) -> Path:
         """Write the report as one HTML file that needs nothing else."""

@@ -9,7 +9,7 @@ is escaped.  Knows views and drawings; it must not know notebooks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from nbcomp.display.svg import PALETTE, data_uri, svg
@@ -42,16 +42,18 @@ STATUS = {"faster": "#009e73", "same": "#8c959f", "slower": "#d55e00", "wrong": 
 
 def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
     """The report as one `<div class="nbcomp">`; `plot` is the data URI of the speed-up plot."""
-    sections = [
-        _section("Speed across batch sizes", _speed(view, plot), opened=True),
-        _section("Graph before and after the passes", _graphs(view), opened=True),
-        _section(f"Kernels ({len(view.kernels)})", _kernels(view.kernels, max_lines, view.name)),
-        _section(f"Passes ({len(view.passes)})", _passes(view, max_lines)),
-        _section(
-            f"Remarks ({len(view.remarks)})", remarks_table(view.remarks), opened=_missed(view)
+    makers: dict[str, Callable[[], str]] = {
+        "speed": lambda: _section("Speed across batch sizes", _speed(view, plot), opened=True),
+        "graph": lambda: _section("Graph before and after the passes", _graphs(view), opened=True),
+        "kernels": lambda: _section(
+            f"Kernels ({len(view.kernels)})", _kernels(view.kernels, max_lines, view.name)
         ),
-    ]
-    return _root(_headline(view) + "".join(sections))
+        "passes": lambda: _section(f"Passes ({len(view.passes)})", _passes(view, max_lines)),
+        "remarks": lambda: _section(
+            f"Remarks ({len(view.remarks)})", remarks_table(view.remarks), not view.compiled
+        ),
+    }
+    return _root(_headline(view) + "".join(make() for k, make in makers.items() if k in view.show))
 
 
 def page(body: str, title: str) -> str:
@@ -98,10 +100,6 @@ def _section(title: str, content: str, opened: bool = False) -> str:
     )
 
 
-def _missed(view: View) -> bool:
-    return any(not r.done for r in view.remarks) and view.compiled is None
-
-
 def _speed(view: View, plot: str) -> str:
     if not view.speed and not view.speed_notes:
         return ""
@@ -124,7 +122,8 @@ def _graphs(view: View) -> str:
 
 
 def _image(uri: str, alt: str) -> str:
-    return f'<img src="{uri}" alt="{escape(alt)}" style="max-width:100%;height:auto;border-radius:6px">'
+    style = "max-width:100%;height:auto;border-radius:6px"
+    return f'<img src="{uri}" alt="{escape(alt)}" style="{style}">'
 
 
 def _kernels(kernels: Sequence[KernelRow], max_lines: int, name: str) -> str:

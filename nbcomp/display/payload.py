@@ -26,6 +26,7 @@ def payload(view: View) -> dict[str, Any]:
     data = {
         "version": VERSION,
         "name": view.name,
+        "show": list(view.show),
         "status": view.status,
         "title": view.title,
         "sentences": list(view.sentences),

@@ -19,12 +19,14 @@ def text(view: View, width: int = WIDTH) -> str:
     width = max(width, 40)
     blocks = [headline(view, width)]
     sections = (
-        ("Kernels", kernels_table(view, width)),
-        ("Passes", passes_table(view, width)),
-        ("Remarks", remarks_list(view.remarks, width)),
-        ("Speed across batch sizes", speed_table(view, width)),
+        ("kernels", "Kernels", kernels_table(view, width)),
+        ("passes", "Passes", passes_table(view, width)),
+        ("remarks", "Remarks", remarks_list(view.remarks, width)),
+        ("speed", "Speed across batch sizes", speed_table(view, width)),
     )
-    blocks += ["\n".join([title, *lines]) for title, lines in sections if lines]
+    for name, title, lines in sections:
+        if lines and name in view.show:
+            blocks.append("\n".join([title, *lines]))
     if view.compiled:
         hint = 'All of it: .compiled.text("graph" | "loop" | "llvm" | "asm"), or %ir '
         blocks.append(_fill(f"{hint}{view.name} asm", width))
@@ -81,11 +83,15 @@ def speed_cells(row: SpeedRow) -> tuple[str, ...]:
         f"{row.size:,}",
         seconds(row.ours),
         seconds(row.theirs),
-        f"{row.ratio:.2f}×",
-        f"{row.low:.2f}–{row.high:.2f}",
+        f"{_ratio(row.ratio)}×",
+        f"{_ratio(row.low)}–{_ratio(row.high)}",
         ulp_words(row.ulp),
         row.verdict,
     )
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}"
 
 
 def _fill(line: str, width: int, indent: str = "", hanging: str = "") -> str:

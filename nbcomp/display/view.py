@@ -19,6 +19,7 @@ from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input
 from nbcomp.trace import Location, Remark, Trace
 
+SECTIONS = ("speed", "graph", "kernels", "passes", "remarks")
 LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 
 
@@ -148,6 +149,7 @@ class View:
     remarks: tuple[RemarkRow, ...] = ()
     speed: tuple[SpeedRow, ...] = ()
     speed_notes: tuple[str, ...] = ()
+    show: tuple[str, ...] = SECTIONS
     compiled: Compiled | None = field(default=None, compare=False)
 
     @cached_property
@@ -162,9 +164,12 @@ class View:
 
 
 def view(
-    compiled: Compiled | Fallback, comparison: Comparison | None, scaling: Scaling | None
+    compiled: Compiled | Fallback,
+    comparison: Comparison | None = None,
+    scaling: Scaling | None = None,
+    show: Sequence[str] = SECTIONS,
 ) -> View:
-    """Collect what is to be shown."""
+    """Collect what is to be shown: the headline, and those of `SECTIONS` that `show` names."""
     if isinstance(compiled, Fallback):
         return _fallback_view(compiled)
     status, speed = _speed_sentence(comparison)
@@ -179,9 +184,10 @@ def view(
         kernels=tuple(_kernel_rows(compiled)),
         passes=tuple(_pass_rows(compiled.trace)),
         stages=tuple(compiled.trace.seconds.items()),
-        remarks=tuple(map(_remark_row, compiled.explain())),
+        remarks=tuple(map(remark_row, compiled.explain())),
         speed=tuple(_speed_rows(scaling)),
         speed_notes=tuple(_speed_notes(scaling)),
+        show=tuple(show),
         compiled=compiled,
     )
 
@@ -277,7 +283,7 @@ def _difference_sentence(comparison: Comparison | None) -> str:
         wrong = next(d for d in comparison.differences if d.problem)
         return f"WRONG ANSWER: {wrong.name} {wrong.problem}. Please report this as a bug of nbcomp"
     if comparison.ulp == 0:
-        return "every bit equal to NumPy's answer"
+        return "no difference from NumPy"
     return f"largest difference from NumPy {ulp_words(comparison.ulp)} ({comparison.absolute:.2g})"
 
 
@@ -336,7 +342,8 @@ def _pass_rows(trace: Trace) -> list[PassRow]:
     return list(merged.values())
 
 
-def _remark_row(remark: Remark) -> RemarkRow:
+def remark_row(remark: Remark) -> RemarkRow:
+    """A remark with the text of its line."""
     location = remark.location
     return RemarkRow(
         line=location.line if location else 0,

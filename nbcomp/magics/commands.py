@@ -1,0 +1,144 @@
+"""The commands: each parses its options, calls one function and returns an object."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from nbcomp.display.bundle import Explanation, Listing, Report
+from nbcomp.display.view import SECTIONS, remark_row
+from nbcomp.magics.cell import call_of, function_named, restored_on_error, run_cell, users_frames
+from nbcomp.magics.measuring import Options, report_on
+from nbcomp.magics.progress import Progress
+from nbcomp.magics.settings import NbComp
+
+
+def unquoted(text: str) -> str:
+    """An option's value without the quotes it was written in."""
+    quoted = len(text) > 1 and text[0] in "\"'" and text[-1] == text[0]
+    return text[1:-1] if quoted else text
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """The batch sizes of `--sizes 1,64,4096`."""
+    words = unquoted(text).replace(",", " ").split()
+    if not words or not all(w.isdigit() and int(w) for w in words):
+        raise UsageError(f"--sizes takes whole numbers such as 1,64,4096, not {text}")
+    return tuple(map(int, words))
+
+
+def sections(text: str) -> tuple[str, ...]:
+    """The sections of `--show graph,kernels`."""
+    words = tuple(unquoted(text).replace(",", " ").split())
+    unknown = [w for w in words if w not in SECTIONS]
+    if unknown:
+        raise UsageError(f"--show takes {', '.join(SECTIONS)}, not {unknown[0]}")
+    return words
+
+
+def options(args: Any) -> Options:
+    """What the command line says, and for the rest what `%config NbComp` says."""
+    settings = NbComp.instance()
+    return Options(
+        timed=settings.bench and not getattr(args, "no_bench", False),
+        sizes=sizes(args.sizes) if args.sizes else tuple(settings.sizes),
+        seconds=args.seconds or settings.seconds,
+        max_lines=settings.max_lines,
+        show=sections(args.show) if args.show else tuple(settings.show),
+    )
+
+
+SHOW_HELP = "sections of the report: speed,graph,kernels,passes,remarks"
+
+
+@magics_class
+class CompilerMagics(Magics):
+    """The commands of nbcomp; `last` is the report that was made last."""
+
+    last: Report | None = None
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.notebook = shell
+
+    @magic_arguments()
+    @argument(
+        "call", nargs="*", help="for %%compile: a call such as f(x); nothing: the last report"
+    )
+    @argument("--inputs", "-i", type=unquoted, default="", help='arguments, such as "x, y"')
+    @argument("--no-bench", action="store_true", help="compare with NumPy, but do not time")
+    @argument("--sizes", help="batch sizes to time, such as 1,64,4096")
+    @argument("--seconds", type=float, help="about how long the timing may take")
+    @argument("--show", help=SHOW_HELP)
+    @line_cell_magic
+    def compile(self, line: str, cell: str | None = None) -> Any:
+        """Compile the functions of this cell and show what became of them.
+
+        The cell is ordinary Python.  When its last line calls a function, as in `f(x)`, that call
+        gives the inputs and its value is the value of the cell; otherwise the inputs come from
+        --inputs, from annotations such as `x: nbcomp.f32[8, 64]`, or from variables with the
+        parameters' names.  The report is shown and the functions are compiled functions from then
+        on.
+
+        `%compile f(x)` returns the report of one call, and `%compile` the last report.
+        """
+        __tracebackhide__ = True
+        args = parse_argstring(self.compile, line)
+        chosen = options(args)
+        with users_frames(NbComp.instance().debug):
+            if cell is not None:
+                return self._cell(cell, args.inputs, chosen)
+            if args.call:
+                call = call_of(self.notebook, " ".join(args.call), args.inputs)
+                self.last = report_on(call, chosen)
+            if self.last is None:
+                raise UsageError("nothing was compiled yet")
+            return self.last
+
+    def _cell(self, cell: str, inputs: str, chosen: Options) -> Any:
+        __tracebackhide__ = True
+        with restored_on_error(self.notebook.user_ns), Progress(self.notebook) as progress:
+            progress.say("compiling …")
+            call, value = run_cell(self.notebook, cell, inputs)
+            self.last = report_on(call, chosen, progress.say)
+            progress.finish(self.last)
+            return value
+
+    @magic_arguments()
+    @argument("function", help="the name of a compiled function")
+    @argument("level", nargs="?", default="graph", choices=("graph", "loop", "llvm", "asm"))
+    @line_magic
+    def ir(self, line: str) -> Listing:
+        """The text of a compiled function at one level: its graph, loops, LLVM IR or assembly."""
+        args = parse_argstring(self.ir, line)
+        compiled = function_named(self.notebook, args.function).compiled
+        return Listing(f"{args.function}: {args.level}", args.level, compiled.text(args.level))
+
+    @magic_arguments()
+    @argument("function", help="the name of a compiled function")
+    @line_magic
+    def explain(self, line: str) -> Explanation:
+        """What was decided about a compiled function, line by line: done or not done, and why."""
+        name = parse_argstring(self.explain, line).function
+        remarks = function_named(self.notebook, name).compiled.explain()
+        return Explanation(f"{name}: {len(remarks)} remarks", tuple(map(remark_row, remarks)))
+
+    @magic_arguments()
+    @argument("call", nargs="+", help="a call such as f(x, y)")
+    @argument("--inputs", "-i", type=unquoted, default="", help='arguments, such as "x, y"')
+    @argument("--sizes", help="batch sizes to time, such as 1,64,4096")
+    @argument("--seconds", type=float, help="about how long the timing may take")
+    @argument("--show", default="speed", help=SHOW_HELP)
+    @line_magic
+    def bench(self, line: str) -> Report:
+        """Time a call against NumPy, at the size given and across batch sizes."""
+        __tracebackhide__ = True
+        args = parse_argstring(self.bench, line)
+        chosen = replace(options(args), timed=True)
+        with users_frames(NbComp.instance().debug):
+            return report_on(call_of(self.notebook, " ".join(args.call), args.inputs), chosen)

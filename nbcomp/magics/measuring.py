@@ -1,0 +1,54 @@
+"""From a call of a compiled function to its report: compared with NumPy, timed, scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nbcomp import bench
+from nbcomp.display.bundle import Report
+from nbcomp.display.view import SECTIONS, Fallback
+from nbcomp.magics.cell import Call
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a report is to hold: timings, at which batch sizes, within how many seconds."""
+
+    timed: bool = True
+    sizes: tuple[int, ...] = bench.SIZES
+    seconds: float = 4.0
+    max_lines: int = 200
+    show: tuple[str, ...] = SECTIONS
+
+
+def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda _: None) -> Report:
+    """Compare a call with NumPy and, unless told otherwise, time it, also across batch sizes."""
+    function = call.function
+    compiled = function.compiled
+    if compiled is None:
+        return Report(_fallback(function), call.value)
+    reference = function.__wrapped__
+    name = compiled.name
+    say(f"{name}: comparing with NumPy …")
+    both = (function, reference, call.args, call.kwargs)
+    scaling = None
+    if options.timed:
+        comparison = bench.compare(*both, seconds=options.seconds / 4)
+        if comparison.agrees:
+            scaling = bench.scaling(
+                *both,
+                sizes=options.sizes,
+                seconds=options.seconds * 3 / 4,
+                progress=lambda size: say(f"{name}: timing batch size {size:,} …"),
+            )
+    else:
+        comparison = bench.check(*both)
+    return Report(compiled, call.value, comparison, scaling, options.max_lines, options.show)
+
+
+def _fallback(function: Any) -> Fallback:
+    """Why the last call of a function ran in NumPy."""
+    error = function.fallback
+    return Fallback(function.__wrapped__.__name__, error.message, error.location, error.hint)

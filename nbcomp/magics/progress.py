@@ -1,0 +1,53 @@
+"""One output that first says what is being done and ends as the report.
+
+In a notebook it is updated in place; a terminal cannot take text back and shows the report only.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import DisplayHandle, display
+
+
+class _Line:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": self.text, "text/html": f"<i>{escape(self.text)}</i>"}
+
+
+class Progress:
+    """The output of one command."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._updates = hasattr(shell, "kernel")
+        self._handle: DisplayHandle | None = None
+
+    def say(self, text: str) -> None:
+        """Show what is being done now."""
+        if self._updates:
+            self._show(_Line(text))
+
+    def finish(self, result: object) -> None:
+        """Show the result in its place."""
+        if self._updates:
+            self._show(result)
+        else:
+            display(result)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if error[0] is not None and self._handle:
+            self._show(_Line(""))
+
+    def _show(self, content: object) -> None:
+        if self._handle:
+            self._handle.update(content)
+        else:
+            self._handle = display(content, display_id=True)

@@ -1,0 +1,52 @@
+"""`%config NbComp`: what the commands do unless an option says otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Bool, Enum, Float, Int, List
+from traitlets.config import SingletonConfigurable
+
+from nbcomp.bench import SIZES
+from nbcomp.display.view import SECTIONS
+
+
+class NbComp(SingletonConfigurable):
+    """Defaults of the nbcomp commands."""
+
+    bench = Bool(True, help="Time the compiled function against NumPy after compiling it.").tag(
+        config=True
+    )
+    seconds = Float(4.0, min=0.05, help="About how long one measurement may take, in seconds.").tag(
+        config=True
+    )
+    sizes = List(
+        Int(min=1),
+        list(SIZES),
+        help="The batch sizes at which the speed-up over NumPy is measured.",
+    ).tag(config=True)
+    max_lines = Int(
+        200, min=1, help="How many lines of each intermediate text the HTML report holds."
+    ).tag(config=True)
+    show = List(Enum(SECTIONS), list(SECTIONS), help="The sections of a report, in any order.").tag(
+        config=True
+    )
+    debug = Bool(False, help="Show the compiler's own frames in tracebacks.").tag(config=True)
+
+
+def add_settings(shell: InteractiveShell) -> None:
+    """Make `%config NbComp` known.  The one instance is kept, and its values with it."""
+    settings = NbComp.instance(parent=shell)
+    if settings not in _configurables(shell):
+        _configurables(shell).append(settings)
+
+
+def remove_settings(shell: InteractiveShell) -> None:
+    """Make `%config NbComp` unknown again."""
+    _configurables(shell)[:] = [c for c in _configurables(shell) if not isinstance(c, NbComp)]
+
+
+def _configurables(shell: InteractiveShell) -> list[Any]:
+    found: list[Any] = shell.configurables
+    return found
