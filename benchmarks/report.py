@@ -156,6 +156,16 @@ def overheads(record: Row) -> list[str]:
         [o["title"], o["value"], o["against"], o["target"], "yes" if o["met"] else "**no**"]
         for o in record["overheads"]
     ]
+    cold = [
+        (o["first_call"], row["title"])
+        for row in record["rows"]
+        for o in row["outcomes"]
+        if o["peer"] == "nbcomp" and o["first_call"] is not None
+    ]
+    if cold:
+        seconds, title = max(cold)
+        met = "yes" if seconds <= 0.25 else "**no**"
+        lines.append(["slowest cold first call", f"{seconds:.3f} s", title, "0.25 s", met])
     return _table(["overhead", "nbcomp", "against", "target", "met"], lines) if lines else []
 
 

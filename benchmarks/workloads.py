@@ -26,6 +26,7 @@ class Workload:
     rtol: allowed difference from NumPy's own answer, relative to the largest magnitude in it.
     traffic: "copy" or "read" for a row whose time is that of moving its arrays once.
     functional: the same work without in-place writes.  numexpr: one expression per output.
+    batched: the inputs whose first axis may be longer; all of the first one's shape when empty.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Workload:
     traffic: Traffic = ""
     functional: Function | None = None
     numexpr: tuple[str, ...] = field(default=())
+    batched: tuple[str, ...] = ()
 
     def arrays(self, seed: int = 0) -> dict[str, Array]:
         """The inputs, the same in every process."""
@@ -221,6 +223,7 @@ def attention(q: Any, k: Any, v: Any) -> Any:
     "matmul 512³ + bias + relu",
     1e-5,
     inputs={"x": uniform(512, 512), "y": uniform(512, 512), "b": uniform(512)},
+    batched=("x",),
 )
 def matmul512_bias_relu(x: Any, y: Any, b: Any) -> Any:
     return np.maximum(x @ y + b, 0)
