@@ -85,7 +85,7 @@ _cells = itertools.count(1)
 
 def cell(src, ns):
     """Run src in namespace ns as a notebook would: a made-up file name, the text in linecache."""
-    name = "<cell %d>" % next(_cells)
+    name = f"<cell {next(_cells)}>"
     linecache.cache[name] = (len(src), None, src.splitlines(True), name)
     exec(compile(src, name, "exec"), ns)
 
@@ -882,7 +882,7 @@ def main(argv):
         except Exception as e:
             bad += 1
             print("FAIL", type(e).__name__, e)
-    print("%d cases, %d disagree with NumPy %s" % (len(CASES), bad, np.__version__))
+    print(f"{len(CASES)} cases, {bad} disagree with NumPy {np.__version__}")
     return 1 if bad else 0
 
 
