@@ -1,0 +1,310 @@
+"""A call of a NumPy function on tracers: which nodes it becomes, and which memory it shares.
+
+`call` is the session's dispatcher.  Functions that view, write or create arrays have handlers of
+their own; all others are built by their operator (`NUMPY[function].trace`) from the arguments'
+present nodes and give new arrays.  Knows tracers and operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.location import target_name
+from nbcomp.frontend.number import Number, known, symbol
+from nbcomp.frontend.session import Session, attributed
+from nbcomp.frontend.storage import Place, Storage
+from nbcomp.frontend.tracer import Tracer, holds_traced, read
+from nbcomp.graph.ir import Node
+from nbcomp.graph.numpy_function import NUMPY
+from nbcomp.graph.op import Input
+from nbcomp.ops.operand import cast, constant, supported
+from nbcomp.trace import Location
+
+Handler = Callable[..., Any]
+HANDLERS: dict[Any, Handler] = {}
+
+# Functions whose 0-d results are arrays; everything else hands out NumPy scalars.
+ZERO_D_ARRAYS = {
+    np.where, np.tensordot, np.full, np.zeros, np.ones, np.empty, np.array, np.asarray, np.copy,
+    np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.select, np.choose, np.kron,
+}  # fmt: skip
+# Functions whose Python numbers stay symbolic; elsewhere they are axes, sizes, orders, tolerances.
+TAKES_NUMBERS = {
+    np.where,
+    np.clip,
+    np.full,
+    np.full_like,
+    np.array,
+    np.asarray,
+    np.dot,
+    np.inner,
+    np.outer,
+}
+# Functions whose results are laid out in an order of their own.
+ODD_LAYOUT = {
+    np.einsum,
+    np.take_along_axis,
+    np.linalg.qr,
+    np.linalg.svd,
+    np.linalg.inv,
+    np.linalg.solve,
+}
+
+HINTS: dict[Any, str] = {
+    np.unique: "the result's shape depends on the values; sort with np.sort(x) instead",
+    np.nonzero: "the result's shape depends on the values; use the mask itself, with np.where",
+    np.flatnonzero: "the result's shape depends on the values; use the mask itself, with np.where",
+    np.argwhere: "the result's shape depends on the values; use the mask itself, with np.where",
+    np.extract: "np.where(mask, x, 0) keeps the shape",
+    np.compress: "np.where(mask, x, 0) keeps the shape",
+    np.array_equal: "(a == b).all()",
+    np.allclose: "np.isclose(a, b).all()",
+    np.vectorize: "NumPy operators on whole arrays",
+    np.apply_along_axis: "NumPy functions with axis=",
+}
+
+
+def handles(*functions: Any) -> Callable[[Handler], Handler]:
+    """Declare the handler of these functions: it takes the session, then their arguments."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(functions, handler))
+        return handler
+
+    return register
+
+
+def call(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a NumPy function on tracers and other values."""
+    session.check()
+    with attributed() as location:
+        handler = HANDLERS.get(function)
+        if handler is not None:
+            return handler(session, *args, **kwargs)
+        if isinstance(function, np.ufunc):
+            return _ufunc(session, function, args, kwargs, location)
+        return _function(session, function, args, kwargs, location)
+
+
+def _ufunc(
+    session: Session,
+    fn: np.ufunc,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    location: Location | None,
+) -> Any:
+    if fn not in NUMPY:
+        raise unknown(fn)
+    if fn is np.power and len(args) > 1:  # NumPy takes x**0.5, x**2 and the like apart by value
+        args = (args[0], known(args[1]), *args[2:])
+    outs = kwargs.pop("out", ())
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    outs = tuple(o for o in (*args[fn.nin :], *outs) if o is not None)
+    args = _in_range(args[: fn.nin])
+    nodes = [lower(session, a) for a in args]
+    options = {k: lower(session, v) for k, v in kwargs.items()}
+    if not outs:
+        return wrap(session, NUMPY[fn].trace(*nodes, **options), fn, args, location)
+    if len(outs) > 1:
+        raise Unsupported(
+            f"several out= of np.{fn.__name__} are not compiled", hint="assign the results"
+        )
+    target = adopt(session, outs[0])
+    target._place.check_writable("output array is read-only")
+    value = NUMPY[fn].trace(*nodes, **options, out=read(target))
+    target._place.write(named(value, location), "output array is read-only")
+    return outs[0]
+
+
+def _in_range(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Whole numbers that the arrays' integer dtypes do not hold are taken by value: NumPy has rules
+    of its own for them."""
+    dtypes = [
+        a.dtype for a in args if isinstance(a, np.ndarray | np.generic) and a.dtype.kind in "iu"
+    ]
+    if not dtypes:
+        return args
+
+    def checked(value: Any) -> Any:
+        if type(value) is not Number or type(value._value) is not int:
+            return value
+        fits = all(np.iinfo(d).min <= value._value <= np.iinfo(d).max for d in dtypes)
+        return value if fits else known(value)
+
+    return tuple(map(checked, args))
+
+
+def _function(
+    session: Session,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    location: Location | None,
+) -> Any:
+    out = kwargs.pop("out", None)
+    if function not in NUMPY:
+        return _by_value(session, function, args, kwargs)
+    if function not in TAKES_NUMBERS:
+        args, kwargs = deep(known, args), deep(known, kwargs)
+    nodes = [lower(session, a) for a in args]
+    options = {k: lower(session, v) for k, v in kwargs.items()}
+    result = NUMPY[function].trace(*nodes, **options)
+    if out is None:
+        return wrap(session, result, function, args, location)
+    target = adopt(session, out)
+    if result.shape != target.shape or not np.can_cast(
+        result.type.dtype, target.dtype, "same_kind"
+    ):
+        raise Unsupported(
+            f"out= of another dtype or shape ({target._type}) than the result ({result.type})",
+            hint="assign the result: out[...] = ...",
+        )
+    target._place.write(named(cast(result, target.dtype), location), "output array is read-only")
+    return out
+
+
+def _by_value(
+    session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A function without an operator, run now if all its arguments are known now."""
+
+    def value(x: Any) -> Any:
+        if type(x) is not Tracer:
+            return known(x)
+        found = session.known(read(x))
+        if found is None:
+            raise unknown(function)
+        return found[()] if x._scalar else found
+
+    return constants(session, function(*deep(value, args), **deep(value, kwargs)))
+
+
+def unknown(function: Any) -> Unsupported:
+    """The error for a function nbcomp does not compile."""
+    name = spelled(function)
+    if isinstance(function, type(np.add.reduce)) and isinstance(
+        getattr(function, "__self__", None), np.ufunc
+    ):
+        name = f"np.{function.__self__.__name__}.{function.__name__}"
+    return Unsupported(f"{name} is not compiled", hint=HINTS.get(function, ""))
+
+
+def spelled(function: Any) -> str:
+    """A NumPy function as users write it, e.g. np.linalg.svd."""
+    module = getattr(function, "__module__", None) or "numpy"
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", repr(function))
+    return (
+        f"{module.replace('numpy', 'np', 1)}.{name}"
+        if module.startswith("numpy")
+        else f"{module}.{name}"
+    )
+
+
+# ----------------------------------------------------------------------------- in and out
+
+
+def deep(change: Callable[[Any], Any], value: Any) -> Any:
+    """`change` applied to everything in nested lists, tuples, dicts and slices."""
+    if not holds_traced(value):
+        return value
+    if isinstance(value, slice):
+        return slice(change(value.start), change(value.stop), change(value.step))
+    if type(value) in (list, tuple):
+        return type(value)(deep(change, v) for v in value)
+    if type(value) is dict:
+        return {k: deep(change, v) for k, v in value.items()}
+    return change(value)
+
+
+def lower(session: Session, value: Any) -> Any:
+    """An argument as operators take it: tracers and numbers read at run time as nodes."""
+
+    def node(x: Any) -> Any:
+        if type(x) is Tracer:
+            return read(x)
+        return symbol(x)
+
+    if isinstance(value, np.ndarray):
+        return read(adopt(session, value))
+    return deep(node, value)
+
+
+def adopt(session: Session, array: Any) -> Tracer:
+    """The tracer for an array: itself, or one for an array that came in another way."""
+    if type(array) is Tracer:
+        return array
+    if not isinstance(array, np.ndarray):
+        raise TypeError("return arrays must be of ArrayType")
+    return session.foreign(array)  # type: ignore[no-any-return]
+
+
+def named(node: Node, location: Location | None) -> Node:
+    """The node, under the name of the variable it is assigned to."""
+    if node.name or location is None or node.location is not location or isinstance(node.op, Input):
+        return node
+    name = target_name(location)
+    return replace(node, name=name) if name else node
+
+
+def fresh(session: Session, node: Node, scalar: bool = False, **layout: Any) -> Tracer:
+    """A new array with this value."""
+    if node.weak:
+        node = cast(node, node.type.dtype)
+    return Tracer(session, Place(Storage(node, **layout)), scalar and not node.shape)
+
+
+def wrap(
+    session: Session, result: Any, function: Any, args: tuple[Any, ...], location: Location | None
+) -> Any:
+    """New arrays for what an operator gave: a node, or a list or tuple of them."""
+    if isinstance(result, list | tuple):
+        return type(result)(wrap(session, r, function, args, None) for r in result)
+    if not isinstance(result, Node):
+        return result
+    layout, certain = _layout(result, function, args)
+    node = named(result, location)
+    return fresh(session, node, function not in ZERO_D_ARRAYS, layout=layout, certain=certain)
+
+
+def _layout(node: Node, function: Any, args: tuple[Any, ...]) -> tuple[Any, bool]:
+    """How NumPy lays the result out (None: row-major), and whether that is certain."""
+    operands = [a for a in _arrays(args) if a.ndim]
+    if len(node.shape) < 2:
+        return None, True
+    if all(_row_major(a) for a in operands):
+        return None, function not in ODD_LAYOUT
+    if not isinstance(function, np.ufunc) or function.signature is not None:
+        return None, False
+    layouts = [a._place.layout if type(a) is Tracer else a for a in operands]
+    flags: Any = [["readonly"]] * len(layouts) + [["writeonly", "allocate"]]
+    dtypes = [None] * len(layouts) + [node.type.dtype]
+    known_layout = all(a._place.storage.certain for a in operands if type(a) is Tracer)
+    iterator: Any = np.nditer([*layouts, None], ["zerosize_ok"], flags, dtypes)  # type: ignore[arg-type]
+    return iterator.operands[-1], known_layout
+
+
+def _row_major(array: Any) -> bool:
+    return array._place.row_major if type(array) is Tracer else bool(array.flags.c_contiguous)
+
+
+def _arrays(value: Any) -> list[Any]:
+    if type(value) is Tracer or isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [a for v in value for a in _arrays(v)]
+    return []
+
+
+def constants(session: Session, result: Any) -> Any:
+    """Arrays made while compiling, as tracers that the program may write to."""
+    if type(result) is np.ndarray:
+        supported(result.dtype)
+        return fresh(session, constant(result), layout=result, certain=True)
+    if isinstance(result, list | tuple) and any(isinstance(r, np.ndarray) for r in result):
+        return type(result)(constants(session, r) for r in result)
+    return result

@@ -1,0 +1,148 @@
+"""Finds the user's place in the source: the running line and column, and the syntax tree around it.
+
+`here` walks the Python stack to the innermost frame that belongs neither to nbcomp nor to NumPy
+and reads the span of the instruction it executes.  `target_name` and `enclosing` look the span up
+in the syntax tree of the file or cell.  Knows Python, not arrays.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType
+
+import numpy as np
+
+from nbcomp.trace import Location
+
+Span = tuple[int, int, int, int]  # line, column, end line, end column; columns count UTF-8 bytes
+
+_LIBRARY = tuple(str(p) + "/" for p in (Path(__file__).parent.parent, Path(np.__file__).parent))
+
+
+@lru_cache(maxsize=1024)
+def _skipped(file: str) -> bool:
+    return file.startswith(_LIBRARY) or file.startswith("<__array_function__")
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of code that is neither nbcomp's nor NumPy's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _skipped(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+@lru_cache(maxsize=256)
+def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+    return list(code.co_positions())
+
+
+def location_of(code: CodeType, instruction: int) -> Location:
+    """The span of the instruction at this byte offset of a code object."""
+    line, end_line, column, end_column = _positions(code)[max(0, instruction) // 2]
+    return Location(
+        code.co_filename,
+        line or code.co_firstlineno,
+        column or 0,
+        end_line or line or code.co_firstlineno,
+        end_column or 0,
+        "" if code.co_name == "<module>" else code.co_name,
+    )
+
+
+def here() -> Location | None:
+    """Where the user's program is now."""
+    frame = user_frame()
+    return location_of(frame.f_code, frame.f_lasti) if frame is not None else None
+
+
+# ------------------------------------------------------------------------------- the syntax tree
+
+_trees: dict[str, tuple[list[str], dict[Span, list[ast.AST]], dict[ast.AST, ast.AST]]] = {}
+
+
+def _span(node: ast.AST) -> Span | None:
+    if not isinstance(node, ast.expr | ast.stmt):
+        return None
+    return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
+
+
+def _tables(file: str) -> tuple[dict[Span, list[ast.AST]], dict[ast.AST, ast.AST]]:
+    """For a file or cell: its syntax nodes by span (outermost first) and each node's parent."""
+    lines = linecache.getlines(file)
+    known = _trees.get(file)
+    if known is not None and known[0] is lines:
+        return known[1:]
+    spans: dict[Span, list[ast.AST]] = {}
+    parents: dict[ast.AST, ast.AST] = {}
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):  # e.g. a cell with magics of its own, kept untransformed
+        tree = ast.parse("")
+    for node in ast.walk(tree):
+        span = _span(node)
+        if span is not None:
+            spans.setdefault(span, []).append(node)
+        for child in ast.iter_child_nodes(node):
+            parents[child] = node
+    if lines:
+        _trees[file] = (lines, spans, parents)
+    return spans, parents
+
+
+def _key(location: Location) -> Span:
+    return location.line, location.column, location.end_line, location.end_column
+
+
+def enclosing(location: Location) -> list[ast.AST]:
+    """The syntax nodes with exactly this span and all around them, innermost first."""
+    spans, parents = _tables(location.file)
+    found = spans.get(_key(location), [])
+    chain: list[ast.AST] = []
+    node: ast.AST | None = found[-1] if found else None
+    while node is not None:
+        chain.append(node)
+        node = parents.get(node)
+    return chain
+
+
+def span_of(node: ast.AST, within: Location) -> Location:
+    """The location of a syntax node in the same file and function."""
+    span = _span(node)
+    return Location(within.file, *span, within.function) if span else within
+
+
+def target_name(location: Location) -> str:
+    """The variable that the expression or assignment at this location gives a value, or ""."""
+    chain = enclosing(location)
+    if not chain:
+        return ""
+    node = chain[0]
+    parent = chain[1] if len(chain) > 1 else None
+    if isinstance(node, ast.AugAssign):
+        return _root_name(node.target)
+    if (
+        isinstance(node, ast.Subscript)
+        and isinstance(parent, ast.Assign)
+        and node in parent.targets
+    ):
+        return _root_name(node)
+    if isinstance(parent, ast.Assign) and parent.value is node and len(parent.targets) == 1:
+        return _plain_name(parent.targets[0])
+    if isinstance(parent, ast.AnnAssign | ast.NamedExpr) and parent.value is node:
+        return _plain_name(parent.target)
+    return ""
+
+
+def _plain_name(target: ast.expr) -> str:
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _root_name(target: ast.expr) -> str:
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return _plain_name(target)

@@ -1,0 +1,188 @@
+"""`Number`: a Python int or float that is read at run time.
+
+In array arithmetic, and in sums, differences and products of floats, it stays symbolic, a weak 0-d
+node. Whatever needs its value (a condition, a range, an index, whole-number arithmetic, math.exp)
+gets the value, and the compiled code then holds for this value only.  Knows sessions, not arrays.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nbcomp.frontend.session import Session, attributed, inputs_of
+from nbcomp.graph.ir import Node
+from nbcomp.graph.numpy_function import NUMPY
+
+SYMBOLIC = {operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply}
+
+
+class Number:
+    """Stands for a Python number.  `isinstance(n, float)` answers as for the number itself."""
+
+    __slots__ = ("_node", "_session", "_value")
+
+    def __init__(self, session: Session, value: int | float, node: Node) -> None:
+        self._session, self._value, self._node = session, value, node
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(known(self), name)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self._session.call(
+            getattr(ufunc, method) if method != "__call__" else ufunc, args, kwargs
+        )
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return self._session.call(function, args, kwargs)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a number read at run time."""
+    return type(value) is Number
+
+
+def known(value: Any) -> Any:
+    """The number itself, from now on assumed; anything else unchanged."""
+    if type(value) is not Number:
+        return value
+    session: Session = value._session
+    session.check()
+    session.assume(inputs_of(value._node))
+    return value._value
+
+
+def symbol(value: Any) -> Any:
+    """A number's weak node, or its value if that is assumed already; anything else unchanged."""
+    if type(value) is not Number:
+        return value
+    session: Session = value._session
+    session.check()
+    if session.is_known(value._node):
+        return value._value
+    session.use(value._node)
+    return value._node
+
+
+def _combine(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """a ∘ b, one of them a number: symbolic for float sums and products, else by value."""
+    left, right = (x._value if type(x) is Number else x for x in (a, b))
+    if type(left) not in (int, float, bool) or type(right) not in (int, float, bool):
+        return (
+            NotImplemented if _is_array(left) or _is_array(right) else function(known(a), known(b))
+        )
+    floats = float in (type(left), type(right))
+    if not floats or function not in SYMBOLIC or not _fits(left, right):
+        return function(known(a), known(b))
+    return _symbolic(function, a, b, function(left, right))
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__array_ufunc__") and type(value) is not Number
+
+
+def _fits(*values: Any) -> bool:
+    """Whole numbers that a double holds exactly; beyond, Python's own rules apply."""
+    return all(abs(v) <= 2**53 for v in values if type(v) is int)
+
+
+def _symbolic(function: Callable[..., Any], a: Any, b: Any, value: float) -> Any:
+    session: Session = (a if type(a) is Number else b)._session
+    with attributed():
+        operands = [symbol(x) for x in (a, b)]
+        if not any(isinstance(x, Node) for x in operands):
+            return value
+        node = NUMPY[SYMBOLIC[function]].trace(*operands)
+        return Number(session, value, replace(node, weak=True))
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """Division by a constant is symbolic; a divisor read at run time might be zero."""
+    if (
+        type(b) in (int, float)
+        and b != 0
+        and type(a) is Number
+        and type(a._value) is float
+        and _fits(b)
+    ):
+        with attributed():
+            top = symbol(a)
+            if isinstance(top, Node):
+                node = NUMPY[np.true_divide].trace(top, float(b))
+                return Number(a._session, a._value / b, replace(node, weak=True))
+    return _combine(operator.truediv, a, b)
+
+
+def _negate(a: Any) -> Any:
+    node = symbol(a)
+    if type(a._value) is not float or not isinstance(node, Node):
+        return -known(a)
+    with attributed():
+        return Number(a._session, -a._value, replace(NUMPY[np.negative].trace(node), weak=True))
+
+
+def _binary(name: str, function: Callable[[Any, Any], Any]) -> None:
+    def forward(self: Number, other: Any) -> Any:
+        return function(self, other)
+
+    def reflected(self: Number, other: Any) -> Any:
+        return function(other, self)
+
+    setattr(Number, f"__{name}__", forward)
+    setattr(Number, f"__r{name}__", reflected)
+
+
+def _by_value(name: str, function: Callable[..., Any]) -> None:
+    def method(self: Number, *args: Any) -> Any:
+        if any(_is_array(a) for a in args):
+            return NotImplemented
+        return function(known(self), *map(known, args))
+
+    setattr(Number, f"__{name}__", method)
+
+
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "floordiv",
+    "mod",
+    "pow",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
+    "rshift",
+):
+    _function = getattr(operator, _name)
+    _binary(_name.strip("_"), lambda a, b, f=_function: _combine(f, a, b))  # type: ignore[misc]
+_binary("truediv", _divide)
+_binary("divmod", lambda a, b: _combine(divmod, a, b))
+setattr(Number, "__neg__", _negate)  # noqa: B010
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "pos", "abs", "invert", "index"):
+    _by_value(_name, getattr(operator, _name))
+_CONVERSIONS: dict[str, Callable[..., Any]] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "complex": complex,
+    "hash": hash,
+    "round": round,
+    "trunc": math.trunc,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "format": format,
+    "str": str,
+    "repr": repr,
+}
+for _name, _conversion in _CONVERSIONS.items():
+    _by_value(_name, _conversion)

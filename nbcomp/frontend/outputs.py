@@ -1,0 +1,169 @@
+"""What a traced function returned, as graph outputs and a result tree.
+
+An array of the caller's is given back itself; views of one array that are returned together stay
+views of one array; everything else is an output of its own.  Knows tracers and result trees.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.frontend.lift import Lifter
+from nbcomp.frontend.number import Number
+from nbcomp.frontend.result import Out, Own, Record, Static, Tree, ViewOf
+from nbcomp.frontend.session import Session
+from nbcomp.frontend.storage import Storage
+from nbcomp.frontend.tracer import Tracer
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Input
+
+STATIC = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    slice,
+    range,
+    type,
+    np.dtype,
+    np.generic,
+)
+
+
+class Outputs:
+    """Collects the outputs of one graph.  nodes: in order.  scalars: which are NumPy scalars."""
+
+    first = Out(0)
+
+    def __init__(self, session: Session, lifter: Lifter) -> None:
+        self.session, self.lifter = session, lifter
+        self.nodes: list[Node] = []
+        self.scalars: set[int] = set()
+        self._made: dict[int, Tree] = {}  # leaves and containers by the object they stand for
+        self._bases: dict[int, Out] = {}  # outputs that are whole storages
+        self._places: dict[int, set[int]] = {}  # returned places by storage
+
+    def add(self, node: Node) -> int:
+        """A further output."""
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def tree(self, value: Any) -> Tree:
+        """The result tree of what the function returned."""
+        self._survey(value, set())
+        return self._tree(value)
+
+    def _survey(self, value: Any, seen: set[int]) -> None:
+        """Note which storages are returned in more than one form."""
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        if type(value) is Tracer:
+            self._places.setdefault(id(value._place.storage), set()).add(id(value))
+        elif isinstance(value, tuple | list):
+            for v in value:
+                self._survey(v, seen)
+        elif isinstance(value, dict):
+            for v in value.values():
+                self._survey(v, seen)
+        elif _is_record(value):
+            for field in dataclasses.fields(value):
+                self._survey(getattr(value, field.name), seen)
+
+    def _tree(self, value: Any) -> Tree:
+        if id(value) not in self._made:
+            self._made[id(value)] = self._new(value)
+        return self._made[id(value)]
+
+    def _new(self, value: Any) -> Tree:
+        if type(value) is Tracer:
+            return self._array(value)
+        if type(value) is Number:
+            return self._number(value)
+        if id(value) in self.lifter.containers:
+            return Own(self.lifter.containers[id(value)][2])
+        if type(value) in (tuple, list):
+            return type(value)(self._tree(v) for v in value)
+        if type(value) is dict:
+            return {k: self._tree(v) for k, v in value.items()}
+        return self._object(value)
+
+    def _object(self, value: Any) -> Tree:
+        original = self.lifter.original(value)
+        if original is not None:
+            return Static(original)
+        if isinstance(value, tuple) and hasattr(type(value), "_fields"):
+            fields = dict(zip(value._fields, map(self._tree, value), strict=True))
+            return Record(type(value), fields)
+        if _is_record(value):
+            names = [f.name for f in dataclasses.fields(value) if f.init]
+            return Record(type(value), {n: self._tree(getattr(value, n)) for n in names})
+        if isinstance(value, STATIC) or callable(value) or isinstance(value, np.ndarray):
+            return Static(value)
+        raise CaptureError(
+            f"{self.session.name} returns a {type(value).__name__}; a compiled function returns"
+            " arrays, numbers, and tuples, lists, dicts and data classes of them"
+        )
+
+    def _number(self, value: Number) -> Tree:
+        node = value._node
+        if isinstance(node.op, Input):
+            read = self.session.read_of(node)
+            assert read is not None
+            return Own(read.source)
+        if self.session.is_known(node):
+            return Static(value._value)
+        self.session.use(node)
+        return Out(self.add(node), float)
+
+    def _array(self, value: Tracer) -> Tree:
+        place = value._place
+        storage = place.storage
+        if value._scalar:
+            return self._scalar(value)
+        if storage.read is not None:
+            own = Own(storage.read.source)
+            return ViewOf(own, self._checked(value)) if place.derived else own
+        if not place.derived:
+            return self._base(storage)
+        if len(self._places[id(storage)]) > 1:
+            return ViewOf(self._base(storage), self._checked(value))
+        return Out(self.add(place.read()))
+
+    def _scalar(self, value: Tracer) -> Tree:
+        read = value._place.storage.read
+        if read is not None:
+            return Own(read.source)
+        index = self.add(value._place.read())
+        self.scalars.add(index)
+        return Out(index)
+
+    def _base(self, storage: Storage) -> Out:
+        if id(storage) not in self._bases:
+            self._bases[id(storage)] = Out(self.add(storage.node))
+        return self._bases[id(storage)]
+
+    def _checked(self, value: Tracer) -> tuple[Any, ...]:
+        """The views, made sure to be views when NumPy takes them on the base."""
+        place = value._place
+        array = place.storage.stand_in()
+        for op in place.views:
+            array = op.reference(array)
+        same = array.strides == place.layout.strides and array.size == 0
+        if not same and not np.may_share_memory(array, place.layout):
+            raise Unsupported(
+                f"{self.session.name} returns a view that cannot be taken again from its array",
+                hint="return a copy",
+            )
+        return place.views
+
+
+def _is_record(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)

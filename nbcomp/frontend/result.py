@@ -1,0 +1,146 @@
+"""Arguments in, results out: binding a call to a signature, and giving back what the function
+returned.
+
+A captured function's result is a tree: tuples, lists, dicts and records whose leaves are new
+arrays (`Out`), the caller's own objects (`Own`), views of either (`ViewOf`) or values known when
+compiling (`Static`).  Knows where values are found (`Source`), not how they are computed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nbcomp.graph.op import Op
+from nbcomp.runtime.plan import Source
+
+
+@dataclass(frozen=True)
+class Out:
+    """Output `index` of the graph; `python`: as a Python number of this type."""
+
+    index: int
+    python: type | None = None
+
+
+@dataclass(frozen=True)
+class Own:
+    """The very object the caller holds: an argument, or a part of one, returned as it is."""
+
+    source: Source
+
+
+@dataclass(frozen=True, eq=False)
+class ViewOf:
+    """A view: `views` applied, in NumPy, to the caller's array or to a new one."""
+
+    base: Out | Own
+    views: tuple[Op, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Static:
+    """A value known when compiling."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A named tuple or data class, made anew: `make(**fields)`."""
+
+    make: Callable[..., Any]
+    fields: dict[str, Tree]
+
+
+Tree = Out | Own | ViewOf | Static | Record | tuple[Any, ...] | list[Any] | dict[Any, Any]
+
+
+def bind(
+    signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """One value per parameter, defaults filled in; `*args` is one tuple, `**kwargs` one dict.
+
+    Raises TypeError as the call itself would.
+    """
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return tuple(bound.arguments.values())
+
+
+def resolve(source: Source, args: Sequence[Any]) -> Any:
+    """The object found at a source now; `args` as `bind` gave them.
+
+    Raises KeyError, IndexError or AttributeError when it is not there any more.
+    """
+    value = _root(source, args)
+    for how, key in source.path:
+        value = getattr(value, key) if how == "attr" else value[key]
+    return value
+
+
+def _root(source: Source, args: Sequence[Any]) -> Any:
+    match source.kind:
+        case "argument":
+            return args[source.key]
+        case "global":
+            return source.root[source.key]
+        case "cell":
+            return source.root.cell_contents
+        case _:
+            return source.root
+
+
+def rebuild(tree: Tree, outputs: Sequence[Any], args: Sequence[Any]) -> Any:
+    """What the function returns, from the graph's outputs and the bound arguments of this call.
+
+    Leaves that are one leaf in the tree become one object, as they were in the function.
+    """
+    return _rebuild(tree, outputs, args, {})
+
+
+def _rebuild(tree: Tree, outputs: Sequence[Any], args: Sequence[Any], made: dict[int, Any]) -> Any:
+    if id(tree) in made:
+        return made[id(tree)]
+    match tree:
+        case Out(index, None):
+            return outputs[index]
+        case Out(index, python) if python is not None:
+            return python(outputs[index])
+        case Own(source):
+            return resolve(source, args)
+        case ViewOf(base, views):
+            result = _rebuild(base, outputs, args, made)[...]
+            for view in views:
+                result = view.reference(result)
+        case Static(value):
+            return value
+        case _:
+            result = _container(tree, lambda part: _rebuild(part, outputs, args, made))
+    made[id(tree)] = result
+    return result
+
+
+def _container(tree: Any, part: Callable[[Tree], Any]) -> Any:
+    match tree:
+        case Record(make, fields):
+            return make(**{k: part(v) for k, v in fields.items()})
+        case dict():
+            return {k: part(v) for k, v in tree.items()}
+        case _:
+            return type(tree)(map(part, tree))
+
+
+def leaves(tree: Tree) -> list[Out | Own | ViewOf | Static]:
+    """All leaves, in order."""
+    match tree:
+        case Out() | Own() | ViewOf() | Static():
+            return [tree]
+        case Record(_, fields):
+            return [leaf for value in fields.values() for leaf in leaves(value)]
+        case dict():
+            return [leaf for value in tree.values() for leaf in leaves(value)]
+        case _:
+            return [leaf for value in tree for leaf in leaves(value)]

@@ -1,0 +1,184 @@
+"""One tracing run: what it reads at call time, what it assumes, what it has to tell.
+
+A `Session` collects the graph's inputs (`Read`), the guards and the remarks while the user's
+function runs on tracers, and ends with it: tracers that outlive it refuse to work.  Knows sources
+and nodes, not tracers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import CaptureError, NbcompError, Unsupported
+from nbcomp.frontend.location import here
+from nbcomp.graph.interpreter import evaluate
+from nbcomp.graph.ir import Graph, Node, at, topological
+from nbcomp.graph.op import Constant, Input
+from nbcomp.runtime.plan import Guard, Source, ValueGuard
+from nbcomp.trace import Location, Remark
+from nbcomp.types import TensorType
+
+Key = tuple[Any, ...]
+
+
+@dataclass(eq=False)
+class Read:
+    """A value found at `source` at call time: an array, or a Python or NumPy number.
+
+    used: the program depends on its type or value.  written: the program changed the array.
+    """
+
+    source: Source
+    value: Any
+    node: Node
+    used: bool = False
+    written: bool = False
+    content: Node = field(init=False)  # the array's content when the function returns
+
+    def __post_init__(self) -> None:
+        self.content = self.node
+
+
+def source_key(source: Source) -> Key:
+    """What makes two sources the same place."""
+    return source.kind, id(source.root), source.key, source.path
+
+
+class Session:
+    """The state of one capture.
+
+    call: dispatches a NumPy function or ufunc method over tracers.  foreign: gives the tracer of an
+    array that reached the function in another way than as an input.  Whoever starts it sets both.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.closed = False
+        self.reads: dict[Key, Read] = {}
+        self._by_node: dict[Node, Read] = {}
+        self.guards: dict[Key, Guard] = {}
+        self.remarks: list[Remark] = []
+        self.known_nodes: set[Node] = set()  # inputs whose value the program depends on
+        self.call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
+        self.foreign: Callable[[Any], Any] = _no_foreign
+
+    def check(self) -> None:
+        """Raise when a tracer is used after its function has returned."""
+        if self.closed:
+            raise CaptureError(
+                f"this array stood for a value inside {self.name} while that was compiled, and was"
+                " kept after that; it has no value",
+                here(),
+                "return the array from the function instead of storing it elsewhere",
+            )
+
+    # -------------------------------------------------------------------------------- reading
+
+    def read(self, source: Source, value: Any, name: str) -> Read:
+        """The input for a source, one per place; arrays and numbers."""
+        key = source_key(source)
+        if key not in self.reads:
+            array = np.asarray(value)
+            index, weak = len(self.reads), type(value) in (int, float)
+            tensor = TensorType(array.dtype, array.shape)
+            node = Node(Input(index, tensor, _strides(array)), (), tensor, None, name, weak)
+            self.reads[key] = self._by_node[node] = Read(source, value, node)
+        return self.reads[key]
+
+    def guard(self, guard: Guard) -> None:
+        """Remember an assumption, once."""
+        self.guards.setdefault((type(guard), *source_key(guard.source)), guard)
+
+    def remark(self, remark: Remark) -> None:
+        """Tell the user something about the capture."""
+        if remark not in self.remarks:
+            self.remarks.append(remark)
+
+    # ---------------------------------------------------------------------------- known values
+
+    def known(self, node: Node) -> Any | None:
+        """The value of a node that depends on no array input, as an array; None for any other.
+
+        Python numbers it depends on become part of what the compiled code assumes.
+        """
+        inputs = inputs_of(node)
+        reads = [self.read_of(n) for n in inputs]
+        if any(r is None or isinstance(r.value, np.ndarray | np.generic) for r in reads):
+            return None
+        self.assume(inputs)
+        if isinstance(node.op, Constant):
+            return node.op.value
+        values = [r.value for r in reads if r is not None]
+        return evaluate(Graph("", tuple(inputs), (node,)), values)[node]
+
+    def assume(self, inputs: list[Node]) -> None:
+        """Make the present values of these number inputs part of what the compiled code assumes."""
+        for node in inputs:
+            read = self.read_of(node)
+            if read is not None:
+                self.known_nodes.add(node)
+                self.guard(ValueGuard(read.source, read.value))
+
+    def is_known(self, node: Node) -> bool:
+        """Whether the compiled code assumes all that this node depends on."""
+        return all(n in self.known_nodes for n in inputs_of(node))
+
+    def use(self, node: Node) -> None:
+        """The program depends on the value of this node."""
+        for read in map(self.read_of, inputs_of(node)):
+            if read is not None:
+                read.used = True
+
+    def read_of(self, node: Node) -> Read | None:
+        """The read an input node belongs to."""
+        return self._by_node.get(node)
+
+
+def _strides(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+    """Strides in elements, or None for row-major order."""
+    if array.flags.c_contiguous:
+        return None
+    return tuple(s // array.itemsize for s in array.strides)
+
+
+def inputs_of(node: Node) -> list[Node]:
+    """The graph inputs a node depends on."""
+    return [n for n in topological([node]) if isinstance(n.op, Input)]
+
+
+def _no_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    raise Unsupported(f"{function!r} cannot be called here")
+
+
+def _no_foreign(array: Any) -> Any:
+    raise Unsupported("an array from elsewhere cannot be used here")
+
+
+class attributed:
+    """Nodes made inside get the user's line, and so do errors raised inside.
+
+    An error of NumPy's keeps its class and message and gets the excerpt as a note.
+    """
+
+    def __enter__(self) -> Location | None:
+        self._location = here()
+        self._at = at(self._location)
+        self._at.__enter__()
+        return self._location
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._at.__exit__(None, None, None)
+        location = self._location
+        if error is None or location is None:
+            return
+        if isinstance(error, NbcompError):
+            if error.location is None:
+                raise type(error)(error.message, location, error.hint) from None
+        elif isinstance(error, Exception):
+            note = location.excerpt()
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)

@@ -1,0 +1,160 @@
+"""Memory as the user's program sees it: `Storage` is a base array, `Place` a view of one.
+
+The graph has no memory, so writing is made functional: a storage holds the node of its array's
+present value; reading a view applies its operators to that node, writing scatters the new value
+back through them.  Which operations give views, and the strides they have, NumPy decides: each
+place has a stand-in array of the same layout, on which the very same view is taken.  Knows nodes
+and layouts, not tracers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from nbcomp.ops.index import assign
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.session import Read
+from nbcomp.graph.ir import Node, apply
+from nbcomp.graph.op import Op
+from nbcomp.ops.move import ExpandDims, Reshape, Slice, Squeeze, Transpose, reshaped, transposed
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(eq=False)
+class Storage:
+    """A base array: the node of its present value and where it lives.
+
+    read: the input it is, if any.  layout: an array laid out as NumPy lays out this one, or None for
+    row-major order.  certain: whether that is known to be NumPy's layout.  doubts: storages that are
+    copies or views of this one, which only an unknown layout would tell.  foreign: it is an array that
+    the function neither got nor made.
+    """
+
+    node: Node
+    read: Read | None = None
+    layout: Array | None = None
+    certain: bool = True
+    foreign: bool = False
+    version: int = 0
+    doubts: list[Storage] = field(default_factory=list)
+
+    def stand_in(self) -> Array:
+        """An array with this one's dtype, shape and strides; its contents mean nothing."""
+        if self.layout is None:
+            self.layout = np.empty(self.node.shape, self.node.type.dtype)
+        return self.layout
+
+
+class Place:
+    """A view of a storage: the operators that lead to it and its layout."""
+
+    __slots__ = ("_layout", "_nodes", "_version", "derived", "storage", "views")
+
+    def __init__(
+        self, storage: Storage, views: tuple[Op, ...] = (), layout: Array | None = None
+    ) -> None:
+        self.storage, self.views, self._layout = storage, views, layout
+        self.derived = False  # a view, although perhaps of everything
+        self._version = -1
+        self._nodes: list[Node] = []
+
+    @property
+    def layout(self) -> Array:
+        """The stand-in array."""
+        return self.storage.stand_in() if self._layout is None else self._layout
+
+    @property
+    def row_major(self) -> bool:
+        """Whether it is known to be contiguous in row-major order."""
+        if not self.views and self.storage.layout is None:
+            return self.storage.certain
+        return self.storage.certain and bool(self.layout.flags.c_contiguous)
+
+    def view(self, views: Sequence[Op], layout: Array) -> Place:
+        """A further view."""
+        place = Place(self.storage, (*self.views, *views), layout)
+        place.derived = True
+        return place
+
+    def read(self) -> Node:
+        """The present value."""
+        return self._levels()[-1]
+
+    def _levels(self) -> list[Node]:
+        """The present values of the base and of each view on the way."""
+        if self._version != self.storage.version or not self._nodes:
+            nodes = [self.storage.node]
+            for op in self.views:
+                nodes.append(apply(op, nodes[-1]))
+            self._nodes, self._version = nodes, self.storage.version
+        return self._nodes
+
+    def write(self, value: Node, complaint: str = "assignment destination is read-only") -> None:
+        """Make `value`, of this place's type, its new content, for all that share the memory.
+
+        Raises ValueError with NumPy's message for a read-only array, `Unsupported` where it is not known
+        who shares the memory.
+        """
+        self.check_writable(complaint)
+        below = self._levels()
+        for op, base in zip(reversed(self.views), reversed(below[:-1]), strict=True):
+            value = scatter(op, base, value)
+        self.storage.node = value
+        self.storage.version += 1
+        if self.storage.read is not None:
+            self.storage.read.written = self.storage.read.used = True
+            self.storage.read.content = value
+
+    def check_writable(self, complaint: str) -> None:
+        """Raise what writing here would raise."""
+        if not self._is_writable():
+            raise ValueError(complaint)
+        if self.storage.foreign:
+            raise Unsupported(
+                "the function writes to an array that it neither gets nor makes",
+                hint="pass the array as an argument",
+            )
+        if self.storage.doubts:
+            raise Unsupported(
+                "whether this array shares its memory with one it was reshaped from depends on a memory"
+                " layout nbcomp does not know",
+                hint="write .copy() after the reshape",
+            )
+        if self.storage.read is not None and overlaps_itself(self.storage.stand_in()):
+            raise Unsupported("this argument's elements share memory; it cannot be written to")
+
+    def _is_writable(self) -> bool:
+        if not self.views and self.storage.layout is None:
+            return True
+        return bool(self.layout.flags.writeable)
+
+
+def scatter(op: Op, base: Node, value: Node) -> Node:
+    """The base array after `value` was written to the view `op(base)`."""
+    match op:
+        case Transpose(axes):
+            return transposed(value, tuple(map(int, np.argsort(axes))))
+        case Reshape() | ExpandDims() | Squeeze():
+            return reshaped(value, base.shape)
+        case Slice():
+            return assign(base, op.key(), value) if base.shape else value
+        case _:
+            positions = np.arange(base.type.size).reshape(base.shape)
+            index = np.unravel_index(op.reference(positions), base.shape)
+            return assign(base, index, value)
+
+
+def overlaps_itself(array: Array) -> bool:
+    """Whether two elements of the array may be one piece of memory (never wrongly False)."""
+    reach = array.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True)):
+        if n > 1:
+            if stride < reach:
+                return True
+            reach += stride * (n - 1)
+    return False

@@ -1,0 +1,195 @@
+"""Capture by tracing: runs a plain NumPy function once, on tracers, and gives its `Graph`.
+
+`capture` lifts the arguments, runs the function on them and turns what it returned and wrote into
+graph outputs, with the guards under which the graph is the function.  Knows the frontend's parts;
+nothing of what becomes of the graph.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.dispatch import call
+from nbcomp.frontend.lift import Lifter, plain_function
+from nbcomp.frontend.outputs import Outputs
+from nbcomp.frontend.result import Tree, bind, rebuild, resolve
+from nbcomp.frontend.session import Read, Session
+from nbcomp.graph.ir import Graph, Node, rewrite
+from nbcomp.graph.op import Constant, Input
+from nbcomp.ops.operand import Cast
+from nbcomp.runtime.plan import ArrayGuard, Guard, ScalarGuard, Source
+from nbcomp.trace import Remark
+
+__all__ = ["Capture", "bind", "capture", "rebuild", "resolve"]
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A function as a graph, for the calls its guards hold for.
+
+    guards: one per graph input, in order, then all else that was assumed.  result: what the function
+    returns, see `rebuild`.  scalar_outputs: 0-d outputs that NumPy would hand out as NumPy scalars.
+    writes: the caller's arrays that the function changes, with the output that is their new content,
+    to be copied after all outputs are computed.  disjoint: pairs of guards whose arrays must not
+    overlap.  native: False when an argument is a NumPy scalar, which has no guard of its own:
+    `numpy_scalars` says where, and the caller passes `np.asarray` of it, for the ArrayGuard.
+    """
+
+    graph: Graph
+    guards: tuple[Guard, ...]
+    result: Tree
+    scalar_outputs: frozenset[int]
+    writes: tuple[tuple[Source, int], ...]
+    signature: inspect.Signature
+    positional: int
+    disjoint: tuple[tuple[int, int], ...] = ()
+    numpy_scalars: tuple[Source, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def native(self) -> bool:
+        """Whether the native guards can check every argument."""
+        return not self.numpy_scalars
+
+    @property
+    def single(self) -> bool:
+        """Whether the function returns one new array and nothing else."""
+        return self.result == _FIRST and not self.writes
+
+
+_FIRST = Outputs.first
+
+
+def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Capture:
+    """Trace a function on these arguments.
+
+    Raises CaptureError for control flow that depends on array values, `Unsupported` for what nbcomp does
+    not compile, and otherwise what the function itself raises.
+    """
+    plain = plain_function(function)
+    signature = inspect.signature(plain)
+    values = bind(signature, args, kwargs)
+    session = Session(plain.__name__)
+    session.call = lambda f, a, k: call(session, f, a, k)
+    lifter = Lifter(session)
+    session.foreign = lifter.foreign
+    copy = lifter.function(plain, Source("object", plain.__name__, plain))
+    lifted = [
+        lifter.lift(value, Source("argument", i), name)
+        for i, (name, value) in enumerate(zip(signature.parameters, values, strict=True))
+    ]
+    try:
+        returned = _run(copy, signature, lifted)
+        lifter.check_unchanged()
+        outputs = Outputs(session, lifter)
+        result = outputs.tree(returned)
+        return _finish(session, signature, outputs, result)
+    finally:
+        session.closed = True
+
+
+def _run(function: Any, signature: inspect.Signature, lifted: list[Any]) -> Any:
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for parameter, value in zip(signature.parameters.values(), lifted, strict=True):
+        match parameter.kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                positional.extend(value)
+            case inspect.Parameter.VAR_KEYWORD:
+                named.update(value)
+            case inspect.Parameter.KEYWORD_ONLY:
+                named[parameter.name] = value
+            case _:
+                positional.append(value)
+    return function(*positional, **named)
+
+
+# --------------------------------------------------------------------------------- finishing
+
+
+def _finish(
+    session: Session, signature: inspect.Signature, outputs: Outputs, result: Tree
+) -> Capture:
+    written = [r for r in session.reads.values() if r.written]
+    writes = tuple((r.source, outputs.add(r.content)) for r in written)
+    used = [r for r in session.reads.values() if r.used and r.node not in session.known_nodes]
+    graph = _renumbered(
+        Graph(session.name, tuple(r.node for r in used), tuple(outputs.nodes)), session
+    )
+    guards: list[Guard] = [
+        _guard(r, node, graph) for r, node in zip(used, graph.inputs, strict=True)
+    ]
+    return Capture(
+        graph,
+        (*guards, *session.guards.values()),
+        result,
+        frozenset(outputs.scalars),
+        writes,
+        signature,
+        len(signature.parameters),
+        _disjoint(used),
+        tuple(r.source for r in used if isinstance(r.value, np.generic)),
+        tuple(session.remarks),
+    )
+
+
+def _renumbered(graph: Graph, session: Session) -> Graph:
+    """Inputs numbered in order; numbers whose value is assumed become constants."""
+    position = {node: i for i, node in enumerate(graph.inputs)}
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        if not isinstance(node.op, Input):
+            return None
+        if node in position:
+            new = replace(node.op, index=position[node])
+            return None if new == node.op else replace(node, op=new)
+        read = session.read_of(node)
+        assert read is not None
+        return replace(node, op=Constant(np.asarray(read.value)))
+
+    return rewrite(graph, rule)
+
+
+def _guard(read: Read, node: Node, graph: Graph) -> ArrayGuard | ScalarGuard:
+    assert isinstance(node.op, Input)
+    slot, value = node.op.index, read.value
+    if isinstance(value, np.ndarray):
+        return ArrayGuard(read.source, value.dtype, value.shape, value.strides, slot, read.written)
+    if isinstance(value, np.generic):
+        return ArrayGuard(read.source, value.dtype, (), (), slot)
+    if isinstance(value, int):
+        return ScalarGuard(read.source, int, slot, *_range(node, graph))
+    return ScalarGuard(read.source, float, slot)
+
+
+def _range(node: Node, graph: Graph) -> tuple[int, int]:
+    """The whole numbers that fit every integer dtype this number is converted to."""
+    low, high = -(2**63), 2**63 - 1
+    for user in graph.users[node]:
+        if isinstance(user.op, Cast) and user.op.dtype.kind in "iu":
+            info = np.iinfo(user.op.dtype)
+            low, high = max(low, info.min), min(high, info.max)
+    return low, high
+
+
+def _disjoint(used: list[Read]) -> tuple[tuple[int, int], ...]:
+    """Pairs of array inputs of which one is written; raises `Unsupported` if they overlap."""
+    pairs = []
+    for i, a in enumerate(used):
+        for j, b in enumerate(used):
+            either = a.written and (j > i or not b.written) and i != j
+            if either and isinstance(a.value, np.ndarray) and isinstance(b.value, np.ndarray):
+                if np.may_share_memory(a.value, b.value):
+                    raise Unsupported(
+                        f"{a.source.describe()} is written to and shares memory with"
+                        f" {b.source.describe()}",
+                        hint="pass a copy of one of them",
+                    )
+                pairs.append((i, j))
+    return tuple(pairs)

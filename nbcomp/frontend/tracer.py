@@ -1,0 +1,391 @@
+"""`Tracer`: stands for an array (or NumPy scalar) while the user's function runs.
+
+It has an ndarray's operators, methods and properties.  Questions about dtype and shape have static
+answers; arithmetic goes to the session, which turns it into nodes; whatever needs the values is
+refused with a message about the very expression.  `isinstance(x, np.ndarray)` answers True (and
+np.float64 and so on for scalars), through `__class__`: user code that checks its arguments keeps
+working, while NumPy's own C code looks at the real type and is not fooled.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.frontend.idioms import refusal
+from nbcomp.frontend.location import here
+from nbcomp.frontend.number import Number
+from nbcomp.frontend.session import Session
+from nbcomp.frontend.storage import Place
+from nbcomp.graph.ir import Node
+from nbcomp.types import DType
+
+
+class Tracer:
+    """An array in the user's program: a place in a storage.
+
+    scalar: NumPy would have a NumPy scalar here, not a 0-d array; it cannot be written to.
+    """
+
+    __slots__ = ("_place", "_scalar", "_session", "_type")
+
+    def __init__(self, session: Session, place: Place, scalar: bool = False) -> None:
+        self._session, self._place, self._scalar = session, place, scalar
+        self._type = place.read().type
+
+    # ------------------------------------------------------------------------- static answers
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self._type.dtype.type if self._scalar else np.ndarray
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype."""
+        touch(self)
+        return self._type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        touch(self)
+        return self._type.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        touch(self)
+        return self._type.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Byte strides, as NumPy would have laid the array out."""
+        return certain_layout(self).strides
+
+    @property
+    def flags(self) -> Any:
+        """The memory flags, as NumPy would have laid the array out."""
+        return certain_layout(self).flags
+
+    def __len__(self) -> int:
+        if not self.shape:
+            kind = f"object of type {self._type.dtype.type.__name__!r} has no len()"
+            raise TypeError(kind if self._scalar else "len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            name = f"numpy.{self._type.dtype.type.__name__}"
+            raise TypeError(
+                f"'{name}' object is not iterable" if self._scalar else "iteration over a 0-d array"
+            )
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def T(self) -> Any:
+        """All axes reversed."""
+        return self._session.call(np.transpose, (self,), {})
+
+    @property
+    def mT(self) -> Any:
+        """The last two axes swapped."""
+        return self._session.call(np.matrix_transpose, (self,), {})
+
+    @property
+    def real(self) -> Any:
+        """The real part: itself."""
+        return self
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part: zeros."""
+        return self._session.call(np.zeros_like, (self,), {})
+
+    @property
+    def base(self) -> Any:
+        """The array this one is a view of."""
+        raise Unsupported("x.base is not compiled: which object owns the memory", here())
+
+    @property
+    def flat(self) -> Any:
+        """Not compiled."""
+        raise Unsupported(
+            "x.flat is not compiled",
+            here(),
+            "x.ravel() for reading, x.reshape(-1)[i] = v for writing",
+        )
+
+    # ------------------------------------------------------------------------------ functions
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self._session.call(
+            ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs
+        )
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return self._session.call(function, args, kwargs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._session.call(operator.getitem, (self, index), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._session.call(operator.setitem, (self, index, value), {})
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        """Another shape, the same elements."""
+        wanted = shape[0] if len(shape) == 1 else shape
+        return self._session.call(np.reshape, (self, wanted), {"order": order, "copy": copy})
+
+    def transpose(self, *axes: Any) -> Any:
+        """The axes in another order."""
+        order = None if not axes else axes[0] if len(axes) == 1 else axes
+        return self._session.call(np.transpose, (self, order), {})
+
+    def __getattr__(self, name: str) -> Any:
+        touch(self)
+        if name in METHODS:
+            function = getattr(np, name)
+            return lambda *args, **kwargs: self._session.call(function, (self, *args), kwargs)
+        if name in NEEDS_VALUE or name in OTHER_METHODS:
+            return lambda *args, **kwargs: self._session.call(
+                getattr(np.ndarray, name), (self, *args), kwargs
+            )
+        raise_attribute(self, name)
+
+    # -------------------------------------------------------------------------- the values
+
+    def __bool__(self) -> bool:
+        return bool(self._value("bool"))
+
+    def __int__(self) -> int:
+        return int(self._value("int"))
+
+    def __float__(self) -> float:
+        return float(self._value("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._value("complex"))
+
+    def __index__(self) -> int:
+        if self._type.dtype.kind not in "iub" or self._type.shape:
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return operator.index(self._value("index"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        value = self._value("array")
+        return np.array(value, dtype)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def _value(self, purpose: str) -> Any:
+        """The value, where it is known when compiling: it depends on no array input."""
+        self._session.check()
+        value = self._session.known(read(self))
+        if value is None:
+            raise refusal(purpose, here(), str(self._type))
+        return value[()] if self._scalar else value
+
+    def __hash__(self) -> int:
+        if self._scalar:
+            return hash(self._value("hash"))
+        raise TypeError("unhashable type: 'numpy.ndarray'")
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def __repr__(self) -> str:
+        kind = "scalar" if self._scalar else "array"
+        return f"<{kind} {self._type}, known at run time>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            return format(self._value("format"), spec)
+        return repr(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is None and self._scalar:
+            return int(self)
+        return self._session.call(np.round, (self, digits or 0), {})
+
+
+def touch(tracer: Tracer) -> None:
+    """Note that the program depends on the type of this array."""
+    tracer._session.check()
+    source = tracer._place.storage.read
+    if source is not None:
+        source.used = True
+
+
+def read(tracer: Tracer) -> Node:
+    """The node of an array's present value."""
+    touch(tracer)
+    return tracer._place.read()
+
+
+def certain_layout(tracer: Tracer) -> Any:
+    """A stand-in with NumPy's layout; raises `Unsupported` where it is not known."""
+    touch(tracer)
+    if not tracer._place.storage.certain:
+        raise Unsupported(
+            "the memory layout of this result is not known when compiling",
+            here(),
+            "np.ascontiguousarray(x) has a known one",
+        )
+    return tracer._place.layout
+
+
+def raise_attribute(tracer: Tracer, name: str) -> NoReturn:
+    """The error for an attribute that arrays do not have, or that is not compiled."""
+    kind = tracer._type.dtype.type if tracer._scalar else np.ndarray
+    if hasattr(kind, name) and not name.startswith("_"):
+        raise Unsupported(f"the array attribute .{name} is not compiled", here())
+    close = difflib.get_close_matches(name, [n for n in dir(kind) if n[0] != "_"], 2)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    error = AttributeError(f"'numpy.{kind.__name__}' object has no attribute {name!r}{hint}")
+    location = here()
+    if location is not None and not name.startswith("_"):
+        error.add_note(location.excerpt())
+    raise error
+
+
+# Methods that are a NumPy function of the same arguments.
+METHODS = (
+    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip"),
+    *("conj", "conjugate", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min"),
+    *("nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum"),
+    *("swapaxes", "take", "trace", "var"),
+)
+# Methods that write to the array, or have no function.
+OTHER_METHODS = ("astype", "compress", "copy", "fill", "flatten", "partition", "put", "sort", "view")
+# Methods that hand out values.
+NEEDS_VALUE = ("item", "tolist", "tobytes", "tofile", "dump", "dumps")
+
+
+# ---------------------------------------------------------------------------------- operators
+
+
+def _arithmetic(name: str, ufunc: Any) -> None:
+    """The operator `name`, reflected and in place."""
+
+    def forward(self: Tracer, other: Any) -> Any:
+        return self._session.call(ufunc, (self, other), {}) if _operand(other) else NotImplemented
+
+    def reflected(self: Tracer, other: Any) -> Any:
+        return self._session.call(ufunc, (other, self), {}) if _operand(other) else NotImplemented
+
+    def in_place(self: Tracer, other: Any) -> Any:
+        if self._scalar or not _operand(other):
+            return NotImplemented
+        return self._session.call(ufunc, (self, other), {"out": (self,)})
+
+    setattr(Tracer, f"__{name}__", forward)
+    setattr(Tracer, f"__r{name}__", reflected)
+    setattr(Tracer, f"__i{name}__", in_place)
+
+
+def _operand(value: Any) -> bool:
+    """Whether NumPy would take this as an operand rather than let the other side decide."""
+    return getattr(type(value), "__array_ufunc__", value) is not None
+
+
+def _unary(name: str, function: Any) -> None:
+    def method(self: Tracer, *args: Any) -> Any:
+        return self._session.call(function, (self, *args), {})
+
+    setattr(Tracer, f"__{name}__", method)
+
+
+def _comparison(name: str, ufunc: Any) -> None:
+    def method(self: Tracer, other: Any) -> Any:
+        if name in ("eq", "ne") and not _comparable(other):
+            return self._session.call(np.full, (self.shape, name == "ne"), {})
+        return self._session.call(ufunc, (self, other), {}) if _operand(other) else NotImplemented
+
+    setattr(Tracer, f"__{name}__", method)
+
+
+def _comparable(value: Any) -> bool:
+    """Whether an array could equal it; comparing with None or a string is False elementwise."""
+    return value is not None and not isinstance(value, str | bytes)
+
+
+_BINARY: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "matmul": np.matmul,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}
+for _name, _ufunc in _BINARY.items():
+    _arithmetic(_name, _ufunc)
+for _name, _ufunc in {
+    "neg": np.negative,
+    "pos": np.positive,
+    "abs": np.absolute,
+    "invert": np.invert,
+}.items():
+    _unary(_name, _ufunc)
+for _name, _ufunc in {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}.items():
+    _comparison(_name, _ufunc)
+Tracer.__divmod__ = lambda self, other: self._session.call(np.divmod, (self, other), {})  # type: ignore
+Tracer.__rdivmod__ = lambda self, other: self._session.call(np.divmod, (other, self), {})  # type: ignore
+
+
+def is_traced(value: Any) -> bool:
+    """Whether this stands for something known at run time only."""
+    return type(value) in (Tracer, Number)
+
+
+def holds_traced(value: Any) -> bool:
+    """Whether there is something traced in this nested list, tuple or dict."""
+    if isinstance(value, list | tuple):
+        return any(map(holds_traced, value))
+    if isinstance(value, dict):
+        return any(map(holds_traced, value.values()))
+    if isinstance(value, slice):
+        return any(map(is_traced, (value.start, value.stop, value.step)))
+    return is_traced(value)
+
+
+def need(purpose: str, what: str) -> CaptureError:
+    """The error for a value that would be needed while compiling."""
+    return refusal(purpose, here(), what)

@@ -1,0 +1,232 @@
+"""Functions that give views, and indexing.
+
+Each view is taken twice: on the stand-in array, where NumPy decides whether it is a view at all,
+its strides and its errors, and on the node, where the operators between it and the base are the
+view.  Knows which functions of NumPy are views.
+"""
+
+from __future__ import annotations
+
+import operator
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+from nbcomp.ops.index import assign
+from nbcomp.ops.index import index as take_index
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
+from nbcomp.frontend.location import here
+from nbcomp.frontend.number import Number, known
+from nbcomp.frontend.session import Session
+from nbcomp.frontend.tracer import Tracer, read
+from nbcomp.graph.ir import Node
+from nbcomp.graph.numpy_function import NUMPY
+from nbcomp.graph.op import Op
+
+VIEWS = [
+    np.transpose, np.permute_dims, np.matrix_transpose, np.linalg.matrix_transpose, np.swapaxes,
+    np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.flip, np.fliplr, np.flipud, np.rot90, np.diagonal,
+    np.linalg.diagonal, np.broadcast_to, np.lib.stride_tricks.sliding_window_view,
+]  # fmt: skip
+SPLITS = [np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit]
+if hasattr(np, "unstack"):
+    SPLITS.append(np.unstack)
+
+
+def path(result: Node, base: Node) -> tuple[Op, ...]:
+    """The operators that lead from one node to the other, each with one operand."""
+    ops: list[Op] = []
+    while result is not base:
+        ops.append(result.op)
+        (result,) = result.inputs
+    return tuple(reversed(ops))
+
+
+def _view(session: Session, x: Tracer, node: Node, layout: Any) -> Any:
+    """The view of x with this node and layout; of a NumPy scalar, a new array or scalar."""
+    if x._scalar:
+        return fresh(session, node, scalar=True)
+    return Tracer(session, x._place.view(path(node, read(x)), layout))
+
+
+def _handler_of(function: Any) -> Any:
+    def handler(session: Session, x: Any, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = deep(known, args), deep(known, kwargs)
+        if type(x) is not Tracer:
+            return constants(session, function(x, *args, **kwargs))
+        layout = function(x._place.layout, *args, **kwargs)
+        node = NUMPY[function].trace(read(x), *args, **kwargs)
+        if isinstance(layout, list | tuple):
+            return type(layout)(_view(session, x, n, m) for n, m in zip(node, layout, strict=True))
+        return _view(session, x, node, layout)
+
+    return handler
+
+
+for _function in (*VIEWS, *SPLITS):
+    handles(_function)(_handler_of(_function))
+
+
+@handles(np.reshape)
+def _reshape(
+    session: Session, a: Any, shape: Any, order: str = "C", *, copy: bool | None = None
+) -> Any:
+    shape = deep(known, shape)
+    x = adopt_array(session, a)
+    node = NUMPY[np.reshape].trace(read(x), shape, order=_order(x, order))
+    if copy:
+        return fresh(session, node, x._scalar)
+    try:
+        layout = np.reshape(x._place.layout, node.shape, order=order, copy=False)  # type: ignore
+    except ValueError:
+        if copy is False:
+            raise
+        return _doubtful(x, fresh(session, node, x._scalar))
+    return _doubtful(x, _view(session, x, node, layout))
+
+
+def _order(x: Tracer, order: str) -> str:
+    """The element order that A or K mean for this array."""
+    if order == "A":
+        flags = _certain(x).flags
+        return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    return order
+
+
+def _certain(x: Tracer) -> Any:
+    if not x._place.storage.certain:
+        raise Unsupported(
+            "this needs the memory order of a result, which is not known", hint="use order='C'"
+        )
+    return x._place.layout
+
+
+def _doubtful(x: Tracer, result: Tracer) -> Tracer:
+    """Whether it is a view is open where x's layout is; then neither may be written to."""
+    base, own = x._place.storage, result._place.storage
+    if not base.certain and not x._scalar:
+        own.doubts.append(base)
+        base.doubts.append(own)
+    return result
+
+
+@handles(np.ravel)
+def _ravel(session: Session, a: Any, order: str = "C") -> Any:
+    x = adopt_array(session, a)
+    if order == "K":
+        order = "C" if _certain(x).flags.c_contiguous else "A"
+        if order == "A" and not _certain(x).flags.f_contiguous:
+            raise Unsupported(
+                "ravel(order='K') of a strided array is not compiled", hint="use order='C'"
+            )
+    if order == "A":
+        order = _order(x, order)
+    return _reshape(session, x, (-1,), order)
+
+
+@handles(np.ndarray.flatten)
+def _flatten(session: Session, x: Any, order: str = "C") -> Any:
+    order = (
+        "C" if order == "K" and x._place.row_major else _order(x, "A" if order == "K" else order)
+    )
+    return fresh(session, NUMPY[np.reshape].trace(read(x), (-1,), order=order))
+
+
+def _atleast_of(function: Any) -> Any:
+    def handler(session: Session, *arrays: Any) -> Any:
+        results = []
+        for a in arrays:
+            x = adopt_array(session, a)
+            layout = function(x._place.layout)
+            node = NUMPY[np.reshape].trace(read(x), layout.shape)
+            results.append(
+                x if layout.shape == x.shape and not x._scalar else _view(session, x, node, layout)
+            )
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return handler
+
+
+for _function in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
+    handles(_function)(_atleast_of(_function))
+
+
+def adopt_array(session: Session, value: Any) -> Tracer:
+    """A tracer for anything array-like."""
+    if type(value) is Tracer:
+        return value
+    if isinstance(value, np.ndarray):
+        return adopt(session, value)
+    return fresh(session, NUMPY[np.array].trace(lower(session, value)))
+
+
+# ----------------------------------------------------------------------------------- indexing
+
+
+def _static(session: Session, index: Any) -> Any:
+    """An index with everything known in place; tracers that depend on the inputs as nodes."""
+
+    def entry(x: Any) -> Any:
+        if type(x) is not Tracer:
+            return operator.index(x) if type(x) is Number else x
+        if x.dtype.kind not in "biu":
+            raise IndexError("arrays used as indices must be of integer (or boolean) type")
+        value = session.known(read(x))
+        return read(x) if value is None else value
+
+    if isinstance(index, tuple):
+        return tuple(_static(session, i) for i in index)
+    if isinstance(index, list):
+        if any(type(i) is Tracer for i in index):
+            return _static(session, adopt_array(session, index))
+        return deep(entry, index)
+    if isinstance(index, slice):
+        return slice(*(_bound(session, b) for b in (index.start, index.stop, index.step)))
+    return entry(index)
+
+
+def _bound(session: Session, value: Any) -> Any:
+    return value if value is None else operator.index(value)
+
+
+def _is_basic(index: tuple[Any, ...]) -> bool:
+    return all(
+        (isinstance(i, int | np.integer | slice | EllipsisType) and not isinstance(i, bool))
+        or i is None
+        for i in index
+    )
+
+
+def _whole(index: tuple[Any, ...], ndim: int) -> bool:
+    """Whether the index names one element, which NumPy hands out as a scalar."""
+    return len(index) == ndim and all(isinstance(i, int | np.integer) for i in index)
+
+
+@handles(operator.getitem)
+def _getitem(session: Session, x: Tracer, index: Any) -> Any:
+    index = _static(session, index)
+    entries = index if isinstance(index, tuple) else (index,)
+    base = read(x)
+    node = take_index(base, index)
+    if not _is_basic(entries):
+        certain = not node.shape or len(node.shape) < 2
+        scalar = not any(i is Ellipsis for i in entries)
+        return fresh(session, named(node, here()), scalar, certain=certain)
+    if _whole(entries, len(base.shape)):
+        return fresh(session, node, scalar=True)
+    if x._scalar:
+        return fresh(session, node)
+    layout = x._place.layout[entries if Ellipsis in entries else (*entries, ...)]
+    return _view(session, x, node, layout)
+
+
+@handles(operator.setitem)
+def _setitem(session: Session, x: Tracer, index: Any, value: Any) -> None:
+    if x._scalar:
+        kind = x.dtype.type.__name__
+        raise TypeError(f"'numpy.{kind}' object does not support item assignment")
+    x._place.check_writable("assignment destination is read-only")
+    node = assign(read(x), _static(session, index), lower(session, value))
+    x._place.write(named(node, here()))

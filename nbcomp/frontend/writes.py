@@ -1,0 +1,353 @@
+"""Functions and methods that write to arrays, copy them, or make new ones.
+
+Writing goes through `Place.write`, so that every view of the memory sees it.  Knows which
+functions of NumPy write, and which arrays they make.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from nbcomp.ops.index import assign
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
+from nbcomp.frontend.idioms import refusal
+from nbcomp.frontend.location import here
+from nbcomp.frontend.number import Number, known
+from nbcomp.frontend.session import Session
+from nbcomp.frontend.tracer import Tracer, holds_traced, read
+from nbcomp.frontend.views import adopt_array
+from nbcomp.graph.ir import Node
+from nbcomp.graph.numpy_function import NUMPY
+from nbcomp.ops.operand import cast, supported
+
+
+@handles(np.copyto)
+def _copyto(
+    session: Session, dst: Any, src: Any, casting: str = "same_kind", where: Any = True
+) -> None:
+    target = adopt(session, dst)
+    target._place.check_writable("assignment destination is read-only")
+    value = lower(session, src)
+    if (
+        isinstance(value, Node)
+        and not value.weak
+        and not np.can_cast(
+            value.type.dtype,
+            target.dtype,
+            casting,  # type: ignore[arg-type]
+        )
+    ):
+        np.copyto(np.empty(0, target.dtype), np.empty(0, value.type.dtype), casting=casting)  # type: ignore
+    _select_into(session, target, value, where)
+
+
+@handles(np.putmask)
+def _putmask(session: Session, a: Any, mask: Any, values: Any) -> None:
+    target, value = adopt(session, a), lower(session, values)
+    shape = value.shape if isinstance(value, Node) else np.shape(value)
+    if shape not in ((), target.shape):
+        raise Unsupported(
+            "np.putmask with values of another shape is not compiled", hint="a[mask] = value"
+        )
+    target._place.check_writable("putmask: output array is read-only")
+    _select_into(session, target, value, mask)
+
+
+def _select_into(session: Session, target: Tracer, value: Any, mask: Any) -> None:
+    """target[mask] = value[mask], all broadcast to the target."""
+    new = assign(read(target), ..., value)
+    if mask is not True:
+        new = NUMPY[np.where].trace(lower(session, mask), new, read(target))
+    target._place.write(named(new, here()))
+
+
+@handles(np.ndarray.fill)
+def _fill(session: Session, x: Tracer, value: Any) -> None:
+    x._place.check_writable("assignment destination is read-only")
+    x._place.write(assign(read(x), ..., lower(session, value)))
+
+
+@handles(np.fill_diagonal)
+def _fill_diagonal(session: Session, a: Any, val: Any, wrap: bool = False) -> None:
+    target = adopt(session, a)
+    shape, value = target.shape, lower(session, val)
+    size = value.shape if isinstance(value, Node) else np.shape(value)
+    if (
+        wrap
+        or len(shape) < 2
+        or (len(set(shape)) > 1 and len(shape) > 2)
+        or size not in ((), (min(shape),))
+    ):
+        raise Unsupported("this form of np.fill_diagonal is not compiled", hint="a[i, i] = value")
+    target._place.check_writable("underlying array is read-only")
+    diagonal = (np.arange(min(shape)),) * len(shape)
+    target._place.write(assign(read(target), diagonal, value))
+
+
+@handles(np.ndarray.sort)
+def _sort(
+    session: Session, x: Tracer, axis: int = -1, kind: Any = None, order: Any = None, **rest: Any
+) -> None:
+    x._place.check_writable("sort array is read-only")
+    x._place.write(NUMPY[np.sort].trace(read(x), known(axis), kind, order, **rest))
+
+
+@handles(np.ndarray.partition)
+def _partition(session: Session, x: Tracer, kth: Any, axis: int = -1, **rest: Any) -> None:
+    x._place.check_writable("partition array is read-only")
+    x._place.write(NUMPY[np.partition].trace(read(x), known(kth), known(axis), **rest))
+
+
+@handles(np.put, np.ndarray.put)
+def _put(session: Session, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    target = adopt(session, a)
+    if len(target.shape) != 1 or mode != "raise":
+        raise Unsupported(
+            "this form of np.put is not compiled", hint="a.reshape(-1)[indices] = values"
+        )
+    target[ind] = v
+
+
+# ------------------------------------------------------------------------------------- copies
+
+
+@handles(np.copy)
+def _copy(session: Session, a: Any, order: str = "K", subok: bool = False) -> Any:
+    x = adopt_array(session, a)
+    return _copied(session, x, read(x), order)
+
+
+def _copied(session: Session, x: Tracer, node: Node, order: str) -> Tracer:
+    """A new array with this value, laid out like x ("K", "A") or as asked for."""
+    place, scalar = x._place, x._scalar
+    if order == "C" or place.row_major or len(node.shape) < 2:
+        return (
+            fresh(session, node, scalar) if order != "F" else _laid_out(session, node, "F", scalar)
+        )
+    if order == "F":
+        return _laid_out(session, node, "F", scalar)
+    layout = np.empty_like(place.layout, node.type.dtype, order=order)  # type: ignore[call-overload]
+    return fresh(session, node, scalar, layout=layout, certain=place.storage.certain)
+
+
+def _laid_out(session: Session, node: Node, order: Any, scalar: bool = False) -> Tracer:
+    layout = np.empty(node.shape, node.type.dtype, order)
+    return fresh(session, node, scalar, layout=layout)
+
+
+@handles(np.ndarray.copy)
+def _copy_method(session: Session, x: Tracer, order: str = "C") -> Any:
+    return _copied(session, x, read(x), order)
+
+
+@handles(np.ndarray.astype, *([np.astype] if hasattr(np, "astype") else []))
+def _astype(
+    session: Session,
+    x: Any,
+    dtype: Any,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+    device: Any = None,
+) -> Any:
+    if type(x) is not Tracer:
+        return constants(session, x.astype(dtype, order, casting, subok, copy))
+    target = np.dtype(dtype)
+    if not copy and target == x.dtype and order in ("K", "A"):
+        return x
+    node = read(x)
+    if casting != "unsafe":
+        np.empty(0, x.dtype).astype(target, casting=casting)  # type: ignore[call-overload]
+    result = cast(node, supported(target, "astype"))
+    return _copied(session, x, named(result, here()) if result is not node else node, order)
+
+
+@handles(np.ndarray.view)
+def _view_method(session: Session, x: Tracer, dtype: Any = None, type: Any = None) -> Any:
+    if type is not None or (dtype is not None and np.dtype(dtype) != x.dtype):
+        raise Unsupported("x.view of another dtype is not compiled: it reads the bits anew")
+    return x[...] if not x._scalar else x
+
+
+# ---------------------------------------------------------------------------------- creation
+
+CREATION = [
+    np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.tri, np.arange, np.fromfunction,
+    np.indices, np.bartlett, np.blackman, np.hamming, np.hanning, np.kaiser, np.diag_indices,
+    np.tril_indices, np.triu_indices, np.mask_indices, np.fromiter, np.frombuffer,
+]  # fmt: skip
+CONVERSION = [
+    np.array,
+    np.asarray,
+    np.asanyarray,
+    np.ascontiguousarray,
+    np.asfortranarray,
+    np.require,
+]
+
+
+def _creator(function: Any) -> Any:
+    def handler(session: Session, *args: Any, **kwargs: Any) -> Any:
+        if holds_traced(args) or holds_traced(kwargs) or function in OPERATORS:
+            if function is not np.full:
+                args, kwargs = deep(known, args), deep(known, kwargs)
+            else:
+                args = (deep(known, args[0]), *args[1:])
+            args = tuple(lower(session, a) for a in args)
+            if function in NUMPY and kwargs.get("order", "C") == "C":
+                kwargs = {k: lower(session, v) for k, v in kwargs.items()}
+                return fresh(session, NUMPY[function].trace(*args, **kwargs))
+        return constants(session, function(*args, **kwargs))
+
+    return handler
+
+
+OPERATORS = [np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.tri, np.arange]
+for _function in CREATION:
+    handles(_function)(_creator(_function))
+
+
+@handles(np.array)
+def _array(
+    session: Session,
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
+) -> Any:
+    if type(object) is Tracer:
+        x = object
+        wanted = x.dtype if dtype is None else np.dtype(dtype)
+        if not copy and wanted == x.dtype and not x._scalar and _order_holds(x, order):
+            result = x
+        elif copy is False:
+            np.array(np.float64(0), np.int64, copy=False)  # raises as NumPy does
+            raise AssertionError
+        else:
+            node = cast(read(x), supported(wanted))
+            result = fresh_like(session, x, node, order)
+    elif type(object) is Number or holds_traced(object) or _holds_array(object):
+        node = NUMPY[np.array].trace(lower(session, _adopted(session, object)), dtype)
+        result = fresh(session, named(node, here()))
+    else:
+        return constants(session, np.array(object, dtype, copy=copy, order=order, ndmin=ndmin))  # type: ignore
+    missing = ndmin - result.ndim
+    return result if missing <= 0 else result[(None,) * missing + (...,)]
+
+
+def fresh_like(session: Session, x: Tracer, node: Node, order: str) -> Tracer:
+    """A new array (never a scalar) laid out like x, or as asked for."""
+    copied = _copied(session, x, node, order)
+    copied._scalar = False
+    return copied
+
+
+def _order_holds(x: Tracer, order: str | None) -> bool:
+    if order in ("K", "A", None):
+        return True
+    if not x._place.storage.certain:
+        return False
+    flags = x._place.layout.flags
+    return bool(flags.c_contiguous if order == "C" else flags.f_contiguous)
+
+
+def _holds_array(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_holds_array, value))
+    return isinstance(value, np.ndarray)
+
+
+def _adopted(session: Session, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_adopted(session, v) for v in value]
+    return adopt(session, value) if isinstance(value, np.ndarray) else value
+
+
+@handles(np.asarray, np.asanyarray)
+def _asarray(
+    session: Session, a: Any, dtype: Any = None, order: Any = "K", *, copy: Any = None, **rest: Any
+) -> Any:
+    if isinstance(a, np.ndarray) and type(a) is not Tracer:
+        a = adopt(session, a)
+    return _array(session, a, dtype, copy=copy, order=order or "K")
+
+
+@handles(np.ascontiguousarray)
+def _ascontiguousarray(session: Session, a: Any, dtype: Any = None, **rest: Any) -> Any:
+    return _array(session, a, dtype, copy=None, order="C", ndmin=1)
+
+
+@handles(np.asfortranarray)
+def _asfortranarray(session: Session, a: Any, dtype: Any = None, **rest: Any) -> Any:
+    return _array(session, a, dtype, copy=None, order="F", ndmin=1)
+
+
+# ------------------------------------------------------------------------- static questions
+
+
+@handles(np.shape)
+def _shape(session: Session, a: Any) -> tuple[int, ...]:
+    return a.shape if type(a) is Tracer else adopt_array(session, a).shape
+
+
+@handles(np.ndim)
+def _ndim(session: Session, a: Any) -> int:
+    return len(_shape(session, a))
+
+
+@handles(np.size)
+def _size(session: Session, a: Any, axis: Any = None) -> int:
+    shape = _shape(session, a)
+    return int(np.prod(shape, dtype=np.int64)) if axis is None else shape[axis]
+
+
+@handles(np.iscomplexobj)
+def _iscomplexobj(session: Session, x: Any) -> bool:
+    return False
+
+
+@handles(np.isrealobj)
+def _isrealobj(session: Session, x: Any) -> bool:
+    return True
+
+
+@handles(np.result_type)
+def _result_type(session: Session, *args: Any) -> Any:
+    return np.result_type(*(a.dtype if type(a) is Tracer else known(a) for a in args))
+
+
+@handles(np.can_cast)
+def _can_cast(session: Session, from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(from_.dtype if type(from_) is Tracer else from_, to, casting)
+
+
+@handles(np.shares_memory, np.may_share_memory)
+def _shares_memory(session: Session, a: Any, b: Any, max_work: Any = None) -> bool:
+    x, y = adopt_array(session, a), adopt_array(session, b)
+    if x._place.storage is not y._place.storage:
+        if x._place.storage.doubts or y._place.storage.doubts:
+            raise Unsupported("whether these share memory is not known when compiling")
+        return False
+    return np.shares_memory(x._place.layout, y._place.layout)
+
+
+def _values(purpose: str) -> Any:
+    def handler(session: Session, x: Tracer, *args: Any) -> Any:
+        value = session.known(read(x))
+        if value is None:
+            raise refusal(purpose, here(), str(x._type))
+        return getattr(value, purpose)(*args)
+
+    return handler
+
+
+for _name in ("item", "tolist", "tobytes", "tofile", "dump", "dumps"):
+    handles(getattr(np.ndarray, _name))(_values(_name))
