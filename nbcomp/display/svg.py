@@ -22,7 +22,7 @@ PALETTE = (
     ("#aa4499", "#f6e6f2"),
     ("#b8860b", "#fbf3d9"),
     ("#3b8fc4", "#e6f5fd"),
-    ("#5c5c5c", "#eeeeee"),
+    ("#6e6e6e", "#eeeeee"),
 )
 INK, FAINT, WIRE = "#1f2328", "#57606a", "#808a94"
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"

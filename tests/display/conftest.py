@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -155,8 +156,23 @@ def fake_compiled(**changes: Any) -> SimpleNamespace:
 
 
 @pytest.fixture
+def make_compiled() -> Callable[..., SimpleNamespace]:
+    return fake_compiled
+
+
+@pytest.fixture
 def compiled() -> SimpleNamespace:
     return fake_compiled()
+
+
+@pytest.fixture
+def make_node() -> Callable[..., Node]:
+    return node
+
+
+@pytest.fixture
+def make_input() -> Callable[..., Node]:
+    return value
 
 
 def timing(median: float) -> bench.Timing:
