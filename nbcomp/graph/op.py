@@ -20,7 +20,7 @@ is several operators has a tracer of its own (`graph.numpy_function.traces`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -88,7 +88,7 @@ class Op:
 
     def attributes(self) -> dict[str, Any]:
         """The fields, by name, as they are printed."""
-        return {f: getattr(self, f) for f in self.__dataclass_fields__}
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 def phantom(t: TensorType) -> Any:
@@ -194,10 +194,14 @@ def _expanded_type(op: Composite, types: tuple[TensorType, ...]) -> TensorType:
 
 @dataclass(frozen=True)
 class Input(Op, name="input"):
-    """An argument of the program, or a global or closure variable it reads."""
+    """An argument of the program, or a global or closure variable it reads.
+
+    strides: those of the array it was captured with, in elements; None means C order.
+    """
 
     index: int = 0
     type: TensorType = field(default=TensorType(np.dtype(np.float64), ()))
+    strides: tuple[int, ...] | None = None
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.type

@@ -13,7 +13,8 @@ the dtypes of the ufunc's own loop, so no conversion is ever implied.  Every sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -35,7 +36,8 @@ class Buffer:
     """Storage a kernel reads or writes: strides are in elements and may be 0 or negative.
 
     role: "input" and "output" are memory the caller passes, "temp" is memory of the plan passed the
-    same way, "local" lives in the kernel (see `Alloc`).
+    same way, "local" lives in the kernel (see `Alloc`).  alias: the buffer whose memory this one shows
+    in another shape, if any.
     """
 
     name: str
@@ -43,6 +45,17 @@ class Buffer:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     role: Literal["input", "output", "temp", "local"] = "input"
+    alias: str = ""
+
+    @property
+    def memory(self) -> str:
+        """The name of the memory it shows."""
+        return self.alias or self.name
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 # ------------------------------------------------------------------------------------ expressions
@@ -197,10 +210,14 @@ class While:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A library routine on whole buffers (e.g. `blas.gemm`), the outputs first."""
+    """A library routine (e.g. `blas.gemm`) on buffers, the outputs first.
+
+    `at`: for each buffer the leading indices of the part it works on; () is all of it.
+    """
 
     fn: str
     buffers: tuple[Buffer, ...]
+    at: tuple[tuple[Expr, ...], ...]
     options: tuple[tuple[str, int | float | str | bool], ...] = ()
     location: Location | None = None
 
@@ -264,6 +281,27 @@ def const(value: object, dtype: DType) -> Const:
     return Const(dtype, dtype.type(value))  # type: ignore[call-arg]
 
 
+def neutral(fn: str, dtype: DType) -> object:
+    """The value an accumulation starts from: fn(neutral, x) is x for every x, the sign of zero included."""
+    if fn == "add":
+        return -0.0 if dtype.kind == "f" else 0
+    if fn == "multiply":
+        return 1
+    if fn in ("logical_or", "bitwise_or", "bitwise_xor"):
+        return 0
+    if fn in ("logical_and", "bitwise_and"):
+        return -1 if dtype.kind == "i" else np.iinfo(dtype).max if dtype.kind == "u" else 1
+    low: object = -np.inf
+    high: object = np.inf
+    if dtype.kind in "iu":
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    elif dtype.kind == "b":
+        low, high = False, True
+    if fn in ("maximum", "minimum"):
+        return low if fn == "maximum" else high
+    raise ValueError(f"no reduction by {fn}")
+
+
 # --------------------------------------------------------------------------------------- walking
 
 
@@ -293,6 +331,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (stmt.extent,)
         case If() | While():
             return (stmt.condition,)
+        case Call():
+            return tuple(i for at in stmt.at for i in at)
         case _:
             return ()
 
@@ -342,3 +382,70 @@ def variables(expr: Expr) -> set[str]:
 def with_body(stmt: For, body: tuple[Stmt, ...]) -> For:
     """The loop with another body."""
     return replace(stmt, body=body)
+
+
+def map_expr(expr: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, Expr]) -> Expr:
+    """The expression with every sub-expression replaced for which `change` gives another.
+
+    memo: shared sub-expressions stay shared; one dict for all expressions rewritten together.
+    """
+    found = memo.get(id(expr))
+    if found is not None:
+        return found
+    result = change(expr)
+    if result is None:
+        result = _rebuild(expr, lambda e: map_expr(e, change, memo))
+    memo[id(expr)] = result
+    return result
+
+
+def _rebuild(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    match expr:
+        case Load():
+            return replace(expr, indices=tuple(map(f, expr.indices)))
+        case Apply():
+            return replace(expr, args=tuple(map(f, expr.args)))
+        case Cast():
+            return replace(expr, value=f(expr.value))
+        case Select():
+            return replace(expr, condition=f(expr.condition), yes=f(expr.yes), no=f(expr.no))
+        case _:
+            return expr
+
+
+def map_stmt(
+    stmt: Stmt,
+    expr: Callable[[Expr], Expr],
+    buffer: Callable[[Buffer], Buffer] = lambda b: b,
+    inner: Callable[[Stmt], Stmt] | None = None,
+) -> Stmt:
+    """The statement with its own expressions and buffers mapped, and its bodies by `inner`."""
+    go = inner or (lambda s: map_stmt(s, expr, buffer))
+
+    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map(go, stmts))
+
+    match stmt:
+        case Store() | Accumulate():
+            indices = tuple(map(expr, stmt.indices))
+            return replace(
+                stmt, buffer=buffer(stmt.buffer), indices=indices, value=expr(stmt.value)
+            )
+        case Let():
+            return replace(stmt, value=expr(stmt.value))
+        case Alloc():
+            return replace(stmt, buffer=buffer(stmt.buffer))
+        case For():
+            return replace(stmt, extent=expr(stmt.extent), body=body(stmt.body))
+        case If():
+            return replace(
+                stmt, condition=expr(stmt.condition), yes=body(stmt.yes), no=body(stmt.no)
+            )
+        case While():
+            return replace(stmt, condition=expr(stmt.condition), body=body(stmt.body))
+        case Call():
+            return replace(
+                stmt,
+                buffers=tuple(map(buffer, stmt.buffers)),
+                at=tuple(tuple(map(expr, at)) for at in stmt.at),
+            )

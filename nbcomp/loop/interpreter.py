@@ -73,7 +73,11 @@ class _Frame:
                 while self.value(stmt.condition):
                     self.run(stmt.body)
             case Call():
-                LIBRARY[stmt.fn].reference([self.array(b) for b in stmt.buffers], dict(stmt.options))
+                parts = [
+                    self.array(b)[self.index(at)] if at else self.array(b)
+                    for b, at in zip(stmt.buffers, stmt.at, strict=True)
+                ]
+                LIBRARY[stmt.fn].reference(parts, dict(stmt.options))
 
     def array(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         return self.arrays[buffer.name]

@@ -20,6 +20,19 @@ class Routine:
     reference: Callable[[list[np.ndarray[Any, Any]], dict[str, Any]], None]
 
 
+def gemm_layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[bool, int] | None:
+    """(transposed, leading dimension) of the last two axes as a row-major BLAS operand, or None.
+
+    BLAS wants one of the two axes contiguous and the other's stride at least its length.
+    """
+    (rows, columns), (down, across) = shape[-2:], strides[-2:]
+    if (across == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1):
+        return False, max(down if rows > 1 else columns, columns, 1)
+    if (down == 1 or rows == 1) and (across >= max(rows, 1) or columns == 1):
+        return True, max(across if columns > 1 else rows, rows, 1)
+    return None
+
+
 def _gemm(arrays: list[np.ndarray[Any, Any]], options: dict[str, Any]) -> None:
     out, a, b = arrays
     np.matmul(a, b, out=out)

@@ -153,4 +153,8 @@ def _stmt(stmt: Stmt) -> Iterator[str]:
             yield from (f"  {line}" for line in print_body(stmt.body))
         case Call():
             options = "".join(f", {k}={v}" for k, v in stmt.options)
-            yield f"call {stmt.fn}({', '.join(b.name for b in stmt.buffers)}{options}){note}"
+            parts = [
+                b.name + (_index(at) if at else "")
+                for b, at in zip(stmt.buffers, stmt.at, strict=True)
+            ]
+            yield f"call {stmt.fn}({', '.join(parts)}{options}){note}"

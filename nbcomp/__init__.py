@@ -1,0 +1,52 @@
+"""nbcomp: an AI compiler in a notebook.  `%load_ext nbcomp`, then `%%compile`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Names are imported when they are used, so that `import nbcomp` costs next to nothing.
+_PUBLIC = {
+    "jit": "nbcomp.pipeline",
+    "compile": "nbcomp.pipeline",
+    "NumpyFallback": "nbcomp.pipeline",
+    "Compiled": "nbcomp.compiled",
+    "CaptureError": "nbcomp.errors",
+    "NbcompError": "nbcomp.errors",
+    "Unsupported": "nbcomp.errors",
+    "set_threads": "nbcomp.runtime.pool",
+    "threads": "nbcomp.runtime.pool",
+    **dict.fromkeys(
+        "f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool_".split(), "nbcomp.types"
+    ),
+}
+
+__all__ = sorted(_PUBLIC)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'nbcomp' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext nbcomp`"""
+    from nbcomp.magics import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext nbcomp`"""
+    from nbcomp.magics import unload
+
+    unload(shell)

@@ -1,0 +1,152 @@
+"""`Compiled`, the result of a compilation: callable on arrays, and everything there is to see."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import NbcompError
+from nbcomp.frontend.result import bind, rebuild, resolve
+from nbcomp.frontend.trace import Capture
+from nbcomp.graph.ir import Graph
+from nbcomp.graph.passes.fusion import FusedGraph, Group
+from nbcomp.loop.grammar import Kernel
+from nbcomp.loop.printer import print_kernel
+from nbcomp.lowering.program import Program
+from nbcomp.runtime import interpret
+from nbcomp.runtime.plan import Plan
+from nbcomp.target.llvm.codegen import KernelCode
+from nbcomp.target.llvm.compile import MachineCode
+from nbcomp.trace import Location, Remark, Trace
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel at every level below the graph."""
+
+    name: str
+    group: Group
+    kernel: Kernel
+    code: KernelCode
+    machine: MachineCode
+    known: bool  # its machine code was there already
+
+    def text(self, level: str) -> str:
+        """The kernel as "loop", "llvm" (after LLVM's passes), "llvm-before" or "asm" text."""
+        match level:
+            case "loop":
+                return print_kernel(self.kernel)
+            case "llvm":
+                return self.machine.optimised_text
+            case "llvm-before":
+                return self.machine.llvm_text
+            case "asm":
+                return self.machine.assembly
+        raise ValueError(f"no level {level!r}: loop, llvm, llvm-before or asm")
+
+
+@dataclass(eq=False)
+class Compiled:
+    """A compiled function for one signature.
+
+    `captured` is the graph as written, `graph` after all passes; `groups` became `kernels`.  Calling it
+    runs the machine code; arguments it was not compiled for raise `NbcompError` and say why.
+    """
+
+    name: str
+    function: Any
+    capture: Capture
+    captured: Graph
+    fused: FusedGraph
+    program: Program
+    kernels: tuple[CompiledKernel, ...]
+    plan: Plan
+    trace: Trace
+    compile_seconds: float
+    cold: bool
+    threads: int
+    target: str
+    snapshots: tuple[Any, ...] = field(default=())
+
+    @property
+    def graph(self) -> Graph:
+        """The graph after all passes."""
+        return self.fused.graph
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The fused groups of `graph`, in order."""
+        return self.fused.groups
+
+    @cached_property
+    def source(self) -> str:
+        """The text of the user's function, empty when it is not at hand."""
+        try:
+            return inspect.getsource(inspect.unwrap(self.function))
+        except (OSError, TypeError):
+            return ""
+
+    @property
+    def location(self) -> Location | None:
+        """Where the function is defined."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        if code is None:
+            return None
+        return Location(code.co_filename, code.co_firstlineno, function=self.name)
+
+    def text(self, level: str) -> str:
+        """The whole program as "graph", "loop", "llvm" or "asm" text."""
+        if level == "graph":
+            return str(self.graph)
+        if level == "loop":
+            return str(self.program)
+        return "\n\n".join(k.text(level) for k in self.kernels)
+
+    def explain(self) -> list[Remark]:
+        """What was done and what was not, and why."""
+        return list(dict.fromkeys([*self.capture.remarks, *self.trace.remarks]))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        values = bind(self.capture.signature, args, kwargs)
+        why = self.mismatch(values)
+        if why is not None:
+            raise NbcompError(f"{self.name} was compiled for other arguments: {why}")
+        return self.run(values)
+
+    def mismatch(self, values: Sequence[Any]) -> str | None:
+        """Why these bound arguments are not those it was compiled for; None if they are."""
+        return interpret.mismatch(self.plan, self.native_values(values))
+
+    def native_values(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The bound arguments with NumPy scalars as 0-d arrays, as the plan expects them."""
+        if not self.capture.numpy_scalars:
+            return tuple(values)
+        return tuple(np.asarray(v) if isinstance(v, np.generic) else v for v in values)
+
+    def run(self, values: Sequence[Any]) -> Any:
+        """Run on bound arguments that match."""
+        results = interpret.execute(self.plan, self.native_values(values))
+        if self.plain:
+            return results
+        return self.finish(results, values)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the plan's own result is the function's."""
+        return self.capture.single
+
+    def finish(self, results: Any, values: Sequence[Any]) -> Any:
+        """Write the caller's arrays, and put the outputs into what the function returns."""
+        outputs = results if isinstance(results, tuple) else (results,)
+        for source, index in self.capture.writes:
+            np.copyto(resolve(source, values), outputs[index])
+        return rebuild(self.capture.result, outputs, values)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(str(n.type) for n in self.captured.inputs)
+        return f"<nbcomp {self.name}({inputs}): {len(self.kernels)} kernels, {self.target}>"

@@ -1,0 +1,515 @@
+"""Fusion: which nodes are computed by one kernel, in one walk over memory.
+
+A `Group` has a space (the shape its loops cover), reduced axes, and short component axes (at most
+TINY long) that are written out.  Nodes are visited in program order; each starts a group of its own and
+then absorbs the groups of its operands where that is legal and no element is computed more often than
+NumPy would compute it, unless computing it again is cheaper than storing it.  Every refusal is a remark
+in the user's names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nbcomp.graph.ir import Graph, Node
+from nbcomp.graph.op import (
+    Constant,
+    Contract,
+    Elementwise,
+    Input,
+    Library,
+    Piecewise,
+    Reduce,
+    Source,
+    View,
+)
+from nbcomp.graph.passes.materialise import storage
+from nbcomp.trace import Remark
+
+TINY = 4  # a reduction this short is an expression
+CHEAP = 2  # instructions: cheaper to compute again than to store and load
+ROW_BYTES = 256 << 10  # what a kernel keeps of one row between its passes over the row
+SERIAL_SIZE = 1 << 15  # elements one core may walk several times without a second core helping
+
+Kind = Literal["map", "reduce", "pieces", "contract", "library"]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Nodes computed by one kernel: `nodes` in order, `outputs` are written to memory.
+
+    space: the shape the loops cover; axes: those reduced; components: short axes written out.
+    """
+
+    name: str
+    kind: Kind
+    nodes: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+    space: tuple[int, ...]
+    axes: tuple[int, ...]
+    components: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FusedGraph:
+    """A graph and its groups in an order in which they can run."""
+
+    graph: Graph
+    groups: tuple[Group, ...]
+    remarks: tuple[Remark, ...]
+
+    def __str__(self) -> str:
+        from nbcomp.graph.printer import node_names
+
+        names = node_names(self.graph)
+        lines = [str(self.graph), ""]
+        for group in self.groups:
+            members = ", ".join(f"%{names[n]}" for n in group.nodes)
+            outputs = ", ".join(f"%{names[n]}" for n in group.outputs)
+            lines.append(f"kernel {group.name} ({group.kind}): {members} -> {outputs}")
+        return "\n".join(lines)
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A group being built."""
+
+    kind: Kind
+    nodes: list[Node]
+    space: tuple[int, ...]
+    axes: tuple[int, ...] = ()
+    components: tuple[int, ...] = ()
+    mask: int = 0
+    late: bool = False  # has full-size nodes that need a finished reduction
+
+    @property
+    def outer(self) -> int:
+        """Iterations outside the reduction."""
+        kept = (n for k, n in enumerate(self.space) if k not in (*self.axes, *self.components))
+        return math.prod(kept)
+
+    @property
+    def row(self) -> int:
+        """Iterations of the reduction."""
+        return math.prod(self.space[k] for k in self.axes)
+
+
+def fuse(graph: Graph) -> FusedGraph:
+    """Group nodes so that each group is one kernel: chains, reductions with what feeds and follows them."""
+    return _Fuser(graph).run()
+
+
+def base_of(node: Node) -> Node:
+    """The computing node behind views (not reshapes, which are other memory)."""
+    while isinstance(node.op, View):
+        node = node.inputs[0]
+    return node
+
+
+def inlined(node: Node) -> bool:
+    """Never computed on its own: read in place wherever it is used."""
+    return isinstance(node.op, Input | Constant | View | Source) or node.op.name == "reshape"
+
+
+class _Fuser:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.bit = {n: 1 << k for k, n in enumerate(graph.nodes)}
+        self.ancestors: dict[Node, int] = {}
+        for node in graph.nodes:
+            mask = 0
+            for i in node.inputs:
+                mask |= self.ancestors[i] | self.bit[i]
+            self.ancestors[node] = mask
+        self.group: dict[Node, _Draft] = {}
+        self.remarks: list[Remark] = []
+        self.stored = self._stored()
+
+    def _stored(self) -> set[Node]:
+        """Nodes that need memory whatever fuses: results, and what reshapes and libraries read."""
+        found = {storage(n) for n in self.graph.outputs}
+        for node in self.graph.nodes:
+            if node.op.name == "reshape" or isinstance(node.op, Library | Contract):
+                found.update(storage(base_of(i)) for i in node.inputs)
+        return found
+
+    # ------------------------------------------------------------------------------------ driving
+
+    def run(self) -> FusedGraph:
+        for node in self.graph.nodes:
+            if not inlined(node):
+                self.visit(node)
+        self.absorb_contracts()
+        drafts = list(dict.fromkeys(self.group.values()))
+        return FusedGraph(self.graph, tuple(self.finish(drafts)), tuple(self.remarks))
+
+    def visit(self, node: Node) -> None:
+        draft = self.draft(node)
+        self.group[node] = draft
+        producers = dict.fromkeys(
+            self.group[b] for b in (base_of(i) for i in node.inputs) if b in self.group
+        )
+        for producer in sorted(producers, key=lambda p: -math.prod(p.space)):
+            if producer is draft or self.group[producer.nodes[0]] is not producer:
+                continue
+            why = self.why_not(node, draft, producer)
+            if why:
+                self.refuse(node, producer, why)
+            else:
+                draft = self.merge(producer, draft, node)
+
+    def draft(self, node: Node) -> _Draft:
+        op, bit = node.op, self.bit[node]
+        if isinstance(op, Elementwise):
+            return _Draft("map", [node], node.shape, mask=bit)
+        if isinstance(op, Reduce):
+            space = node.inputs[0].shape
+            if _tiny(node):
+                return _Draft("map", [node], space, components=op.axes, mask=bit)
+            return _Draft("reduce", [node], space, axes=op.axes, mask=bit)
+        if isinstance(op, Piecewise):
+            return _Draft("pieces", [node], node.shape, mask=bit)
+        kind: Kind = "contract" if isinstance(op, Contract) else "library"
+        return _Draft(kind, [node], node.shape, mask=bit)
+
+    def merge(self, producer: _Draft, draft: _Draft, node: Node) -> _Draft:
+        """One group of both; the larger space and the reduction carry over."""
+        nodes = sorted({*producer.nodes, *draft.nodes}, key=self.bit.__getitem__)
+        if draft.kind == "pieces":
+            merged = _Draft("pieces", nodes, draft.space)
+        else:
+            reducing = producer if producer.axes else draft
+            wide = producer if producer.axes or producer.components else draft
+            components = producer.components or draft.components
+            merged = _Draft(
+                "reduce" if reducing.axes else "map", nodes, wide.space, reducing.axes, components
+            )
+            if producer.axes and self.level(node, producer) == "full":
+                merged.late = True
+            merged.late |= producer.late or draft.late
+        merged.mask = producer.mask | draft.mask
+        for n in nodes:
+            self.group[n] = merged
+        return merged
+
+    def refuse(self, node: Node, producer: _Draft, why: str) -> None:
+        last = producer.nodes[-1]
+        self.remarks.append(
+            Remark("missed", "fusion", f"{_title(last)} and {_title(node)} are kept apart: {why}", node.location)
+        )
+
+    # ------------------------------------------------------------------------------------ legality
+
+    def why_not(self, node: Node, draft: _Draft, producer: _Draft) -> str:
+        """Why the producer cannot join the group of `node`; empty if it can."""
+        if producer.kind == "library" or draft.kind == "library":
+            return "a library routine works on whole arrays"
+        if producer.kind == "contract":
+            return "the product is needed whole first"  # may join at the end (`absorb_contracts`)
+        if draft.kind == "contract":
+            return "a matrix product reads its operands from memory"
+        if producer.kind == "pieces":
+            return "it is put together from parts, which are written first"
+        if self.cyclic(draft, producer):
+            return "a step between them needs all of the first"
+        if draft.kind == "pieces":
+            return self.into_pieces(node, draft, producer)
+        if producer.axes:
+            return self.after_reduction(node, draft, producer)
+        return self.map_into(node, draft, producer)
+
+    def cyclic(self, draft: _Draft, producer: _Draft) -> bool:
+        """Whether some step outside both needs the producer and is needed by the draft."""
+        both = draft.mask | producer.mask
+        for n in draft.nodes:
+            for i in n.inputs:
+                b = base_of(i)
+                if not self.bit[b] & both and self.ancestors[b] & producer.mask:
+                    return True
+        return False
+
+    def level(self, node: Node, draft: _Draft) -> str:
+        """How a node's result sits in a group's space: "full", "row" (reduced) or "" (elsewhere)."""
+        if _matches(node.shape, draft.space, draft.components):
+            return "full"
+        if draft.axes and _matches(node.shape, draft.space, (*draft.axes, *draft.components), draft.axes):
+            return "row"
+        return ""
+
+    def map_into(self, node: Node, draft: _Draft, producer: _Draft) -> str:
+        """A producer without reduction, read by `node`."""
+        space = draft.space
+        if producer.components:
+            fits = _matches(space, producer.space, producer.components) or space == producer.space
+            if draft.components and draft.components != producer.components:
+                fits = False
+            if draft.axes and space != producer.space:
+                # The axes are numbered in the draft's space: right in both if the components come last.
+                fits &= min(producer.components) == len(producer.space) - len(producer.components)
+            seen = [i for i in node.inputs if self.group.get(base_of(i)) is producer]
+            if not fits:
+                return "they run over different shapes"
+            return "" if all(map(_aligned, seen)) else "its result is read in another order"
+        if draft.components and producer.space != draft.space:
+            if _matches(producer.space, draft.space, draft.components):
+                return ""
+        seen = [i for i in node.inputs if self.group.get(base_of(i)) is producer]
+        paths = {_path(i) for i in seen}
+        if all(_aligned(i) and i.shape == space for i in seen):
+            return ""
+        if self.private(producer, draft):
+            cheap = sum(n.op.cost for n in producer.nodes) <= CHEAP
+            once = all(self.evaluations(i, space) <= base_of(i).type.size for i in seen)
+            if cheap or (len(paths) == 1 and once):
+                return ""
+        worst = max(seen, key=lambda i: self.evaluations(i, space))
+        times = self.evaluations(worst, space) / max(base_of(worst).type.size, 1)
+        if len(paths) > 1:
+            return f"its elements are read {len(paths)} times, at different places"
+        if times > 1:
+            return (
+                f"it has {base_of(worst).type.size:,} elements and would be computed {times:,.0f} "
+                f"times each in the loop over {_dims(space)}"
+            )
+        return "its result is also needed in another order"
+
+    def evaluations(self, seen: Node, space: tuple[int, ...]) -> int:
+        """How often the loops over `space` evaluate an operand seen with this shape, hoisted as far as it goes."""
+        offset = len(space) - len(seen.shape)
+        if offset < 0:
+            return seen.type.size
+        depends = [k + offset for k, n in enumerate(seen.shape) if n != 1 or space[k + offset] == 1]
+        real = [k for k in depends if space[k] != 1]
+        if not real:
+            return 1
+        return math.prod(space[: max(real) + 1])
+
+    def private(self, producer: _Draft, draft: _Draft) -> bool:
+        """Whether nobody else reads the producer's nodes and none is needed in memory."""
+        both = producer.mask | draft.mask
+        for n in producer.nodes:
+            if n in self.stored:
+                return False
+            for user in self.real_users(n):
+                if not self.bit[user] & both:
+                    return False
+        return True
+
+    def real_users(self, node: Node) -> Iterator[Node]:
+        """Who reads the node, through views."""
+        for user in self.graph.users[node]:
+            if isinstance(user.op, View):
+                yield from self.real_users(user)
+            else:
+                yield user
+
+    def into_pieces(self, node: Node, draft: _Draft, producer: _Draft) -> str:
+        if producer.axes or producer.components:
+            return "it is reduced first"
+        seen = [i for i in node.inputs if self.group.get(base_of(i)) is producer]
+        if len({_path(i) for i in seen}) > 1 or len(seen) > 1:
+            return "its elements are read at several places"
+        if not self.private(producer, draft):
+            return "it is needed elsewhere too"
+        if not _aligned(seen[0]) and self.evaluations(seen[0], seen[0].shape) > base_of(seen[0]).type.size:
+            return "it would be computed more than once"
+        return ""
+
+    def after_reduction(self, node: Node, draft: _Draft, producer: _Draft) -> str:
+        """The producer reduces; `node` follows it."""
+        if draft.axes and (draft.axes != producer.axes or draft.space != producer.space):
+            return f"it reduces {_axes(draft)}, after a reduction of {_axes(producer)}"
+        if draft.components and draft.components != producer.components:
+            return "they run over different shapes"
+        if any(
+            self.group.get(base_of(i)) is producer and not _aligned(i) for i in node.inputs
+        ):
+            return "its result is read in another order"
+        level = self.level(node, producer)
+        if isinstance(node.op, Reduce):
+            level = "full" if draft.axes or draft.components else ""
+        if not level:
+            return f"it runs over {_dims(node.shape)}, the reduction over {_dims(producer.space)}"
+        if level == "row":
+            return ""
+        if not self.uses_result(node, producer):
+            return ""
+        return self.second_walk(node, producer)
+
+    def uses_result(self, node: Node, producer: _Draft) -> bool:
+        """Whether the node needs a finished reduction of the group (or comes after one that did)."""
+        reduces = 0
+        for n in producer.nodes:
+            if isinstance(n.op, Reduce) and n.op.axes == producer.axes and not _tiny(n):
+                reduces |= self.bit[n]
+        return bool(self.ancestors[node] & reduces)
+
+    def second_walk(self, node: Node, producer: _Draft) -> str:
+        """Another walk over the same rows pays while a row stays in the cache and cores stay busy."""
+        kept = tuple(k for k in range(len(producer.space)) if k not in producer.components)
+        trailing = kept[len(kept) - len(producer.axes) :]
+        size = math.prod(producer.space)
+        if producer.axes != trailing and size > SERIAL_SIZE:
+            return "the reduction runs across rows, and its result is complete only at the end"
+        if producer.row * node.type.dtype.itemsize > ROW_BYTES:
+            return f"one row of {producer.row:,} elements does not stay in the cache"
+        if producer.outer < 2 and size > SERIAL_SIZE:
+            return "every core needs the finished reduction first"
+        return ""
+
+    # -------------------------------------------------------------------------------- after merging
+
+    def absorb_contracts(self) -> None:
+        """A product whose only reader is one group becomes that kernel's first stage."""
+        for node in self.graph.nodes:
+            if not isinstance(node.op, Contract) or node in self.stored:
+                continue
+            users = {self.group[u] for u in self.real_users(node) if u in self.group}
+            producer = self.group[node]
+            if len(users) != 1 or len(list(self.real_users(node))) == 0:
+                continue
+            (target,) = users
+            if target.kind not in ("map", "reduce") or self.cyclic(target, producer):
+                continue
+            if any(isinstance(n.op, Contract) for n in target.nodes):
+                continue
+            merged = _Draft(
+                target.kind,
+                sorted({node, *target.nodes}, key=self.bit.__getitem__),
+                target.space,
+                target.axes,
+                target.components,
+                producer.mask | target.mask,
+                target.late,
+            )
+            for n in merged.nodes:
+                self.group[n] = merged
+
+    def finish(self, drafts: list[_Draft]) -> Iterator[Group]:
+        """Groups in an order in which every group comes after those it reads."""
+        done: set[int] = set()
+        names: dict[str, int] = {}
+        waiting = list(drafts)
+        while waiting:
+            ready = next(d for d in waiting if self.ready(d, waiting))
+            waiting.remove(ready)
+            done.add(id(ready))
+            yield self.group_of(ready, names)
+
+    def ready(self, draft: _Draft, waiting: list[_Draft]) -> bool:
+        others = 0
+        for d in waiting:
+            if d is not draft:
+                others |= d.mask
+        return not any(self.ancestors[n] & others & ~draft.mask for n in draft.nodes)
+
+    def group_of(self, draft: _Draft, names: dict[str, int]) -> Group:
+        outputs = []
+        for n in draft.nodes:
+            outside = any(not self.bit[u] & draft.mask for u in self.real_users(n))
+            if n in self.stored or outside:
+                outputs.append(n)
+        name = kernel_name(draft.nodes, outputs)
+        names[name] = names.get(name, 0) + 1
+        if names[name] > 1:
+            name = f"{name}_{names[name]}"
+        return Group(
+            name,
+            draft.kind,
+            tuple(draft.nodes),
+            tuple(outputs),
+            draft.space,
+            draft.axes,
+            draft.components,
+        )
+
+
+def kernel_name(nodes: list[Node], outputs: list[Node]) -> str:
+    """A name for a kernel: what it computes, by the operators that matter most."""
+    telling = sorted({n.op.name for n in nodes}, key=lambda o: [n.op.name for n in nodes].index(o))
+    heavy = [
+        n.op.name
+        for n in nodes
+        if isinstance(n.op, Reduce | Contract | Piecewise | Library) or n.op.cost > 4
+    ]
+    parts = list(dict.fromkeys(heavy)) or telling
+    return "_".join(parts[:4])
+
+
+def _title(node: Node) -> str:
+    """How a remark names a node: the user's variable, else the user's expression, else the operator."""
+    if node.name:
+        return f"`{node.name}`"
+    source = node.location.source().strip() if node.location else ""
+    return f"`{source}`" if source and "\n" not in source and len(source) < 60 else f"`{node.op.name}`"
+
+
+def _dims(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape)) or "one element"
+
+
+def _axes(draft: _Draft) -> str:
+    return f"axis {draft.axes[0]}" if len(draft.axes) == 1 else f"axes {draft.axes}"
+
+
+def _tiny(node: Node) -> bool:
+    assert isinstance(node.op, Reduce)
+    shape = node.inputs[0].shape
+    length = math.prod(shape[k] for k in node.op.axes)
+    return 0 < length <= TINY and bool(node.op.axes) and math.prod(shape) > TINY
+
+
+def is_tiny(node: Node) -> bool:
+    """Whether a reduction is short enough to be written out as an expression."""
+    return isinstance(node.op, Reduce) and _tiny(node)
+
+
+def _matches(
+    shape: tuple[int, ...],
+    space: tuple[int, ...],
+    gone: tuple[int, ...],
+    required: tuple[int, ...] = (),
+) -> bool:
+    """Whether a shape is `space`, with the axes in `gone` kept, of length 1, or dropped.
+
+    required: axes that must not be kept at full length.
+    """
+    if shape == space and not required:
+        return True
+    kept = tuple(n for k, n in enumerate(space) if k not in gone)
+    ones = tuple(1 if k in gone else n for k, n in enumerate(space))
+    if shape in (kept, ones):
+        return True
+    if required and set(gone) != set(required):
+        rest = tuple(k for k in gone if k not in required)
+        with_rest = tuple(n for k, n in enumerate(space) if k not in required)
+        ones_rest = tuple(1 if k in required else n for k, n in enumerate(space))
+        return bool(rest) and shape in (with_rest, ones_rest)
+    return False
+
+
+def _path(node: Node) -> tuple[object, ...]:
+    """The views an operand is read through."""
+    path: list[object] = []
+    while isinstance(node.op, View):
+        if not _aligning(node):
+            path.append((node.op, node.inputs[0].shape))
+        node = node.inputs[0]
+    return tuple(path)
+
+
+def _aligning(node: Node) -> bool:
+    """A view that only adds or drops axes of length 1."""
+    return node.op.name in ("expand_dims", "squeeze")
+
+
+def _aligned(node: Node) -> bool:
+    """Reached from its base through views that only add or drop axes of length 1."""
+    while isinstance(node.op, View):
+        if not _aligning(node):
+            return False
+        node = node.inputs[0]
+    return True

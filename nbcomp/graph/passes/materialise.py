@@ -1,0 +1,128 @@
+"""Makes explicit where memory is needed: a copy in front of what can only be read, written or returned whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbcomp.graph.ir import Graph, Node, apply, at, rewrite
+from nbcomp.graph.op import Constant, Contract, Elementwise, Input, Library, Source, View
+from nbcomp.loop.grammar import Affine, Expr, affine, loop_var
+from nbcomp.loop.library import gemm_layout
+from nbcomp.types import TensorType, contiguous_strides
+
+
+@dataclass(frozen=True)
+class Copy(Elementwise, name="copy"):
+    """The same values in new, C-contiguous memory."""
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return types[0]
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.array(arrays[0], order="C")
+
+    def scalar(self, *args: Expr) -> Expr:
+        return args[0]
+
+
+def materialise(graph: Graph) -> Graph:
+    """Copy views and inputs where a whole array is needed: results, reshapes, library calls."""
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        needs = _whole(node, inputs)
+        if not any(needs):
+            return None
+        new = tuple(_copy(i) if need else i for i, need in zip(inputs, needs, strict=True))
+        return apply(node.op, *new, name=node.name)
+
+    body = rewrite(graph, rule)
+    taken: set[Node] = set()
+    outputs = []
+    for node in body.outputs:
+        base = storage(node)
+        if _read_only(base) or base in taken:
+            node = base = _copy(node)
+        taken.add(base)
+        outputs.append(node)
+    if all(a is b for a, b in zip(outputs, body.outputs, strict=True)):
+        return body
+    return Graph(body.name, body.inputs, tuple(outputs))
+
+
+def storage(node: Node) -> Node:
+    """The node whose memory this one is: reshapes share it."""
+    while node.op.name == "reshape":
+        node = node.inputs[0]
+    return node
+
+
+def _copy(node: Node) -> Node:
+    with at(node.location):
+        return apply(Copy(), node, name=node.name)
+
+
+def _read_only(node: Node) -> bool:
+    return isinstance(node.op, View | Input | Constant | Source)
+
+
+def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
+    """Which inputs must be copied first."""
+    if node.op.name == "reshape":
+        return [not _contiguous(i) for i in inputs]
+    if isinstance(node.op, Library):
+        return [isinstance(i.op, View | Source) for i in inputs]
+    if isinstance(node.op, Contract):
+        return [not _matrix(i) for i in inputs]
+    return [False] * len(inputs)
+
+
+def _contiguous(node: Node) -> bool:
+    """A whole array in C order: computed here, or an input or constant that is."""
+    base = storage(node)
+    if isinstance(base.op, View | Source):
+        return False
+    if isinstance(base.op, Constant):
+        return bool(base.op.value.flags.c_contiguous)
+    if isinstance(base.op, Input):
+        return base.op.strides is None or base.op.strides == contiguous_strides(base.shape)
+    return True
+
+
+def _matrix(node: Node) -> bool:
+    """Memory BLAS can read: whole, or seen through views that keep one of the last axes contiguous."""
+    strides = element_strides(node)
+    return strides is not None and gemm_layout(node.shape, strides) is not None
+
+
+def element_strides(node: Node) -> tuple[int, ...] | None:
+    """Strides in elements of a node's memory as it stands, None if it has none of its own."""
+    if isinstance(node.op, Source):
+        return None
+    if isinstance(node.op, Constant):
+        return tuple(s // node.op.value.itemsize for s in node.op.value.strides)
+    if isinstance(node.op, Input):
+        return node.op.strides or contiguous_strides(node.shape)
+    if not isinstance(node.op, View):
+        return contiguous_strides(node.shape)
+    return view_strides(node)
+
+
+def view_strides(node: Node) -> tuple[int, ...] | None:
+    """Strides of a view: how far its source index moves along each axis."""
+    assert isinstance(node.op, View)
+    inner = element_strides(node.inputs[0])
+    if inner is None or node.type.size == 0:
+        return None
+    index = tuple(
+        loop_var(f"v{k}") if n > 1 else affine(0) for k, n in enumerate(node.shape)
+    )
+    strides = [0] * len(node.shape)
+    for place, step in zip(node.op.source(index, node.inputs[0].type), inner, strict=True):
+        if not isinstance(place, Affine) or place.constant:
+            return None  # a view that starts elsewhere has no buffer of its own
+        for var, factor in place.terms:
+            strides[int(var[1:])] += factor * step
+    return tuple(strides)

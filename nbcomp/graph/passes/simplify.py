@@ -1,0 +1,207 @@
+"""Constant folding, common subexpressions and algebra, all exact for NaN, ±0, infinities and integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nbcomp.graph.ir import Graph, Node, apply, rewrite
+from nbcomp.graph.op import REGISTRY, Constant, Input, Op
+from nbcomp.types import TensorType
+
+FOLD_LIMIT = 4096  # elements: larger constants are cheaper to compute than to keep
+
+
+def fold(graph: Graph) -> Graph:
+    """Compute what depends on constants only."""
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        if isinstance(node.op, Input | Constant) or not inputs:
+            return None
+        if node.type.size > FOLD_LIMIT or not all(_frozen(i) for i in inputs):
+            return None
+        with np.errstate(all="ignore"):
+            value = np.array(node.op.reference(*(i.op.value for i in inputs)))  # type: ignore[attr-defined]
+        if TensorType(value.dtype, value.shape) != node.type:
+            return None
+        value.flags.writeable = False
+        return apply(Constant(value), name=node.name)
+
+    return rewrite(graph, rule)
+
+
+def _frozen(node: Node) -> bool:
+    """A constant nobody can change: a number, or an array marked read-only by whoever made it."""
+    if not isinstance(node.op, Constant):
+        return False
+    return node.op.value.ndim == 0 or not node.op.value.flags.writeable
+
+
+def cse(graph: Graph) -> Graph:
+    """Compute equal expressions once."""
+    seen: dict[Any, Node] = {}
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        key = _key(node, inputs)
+        if key is None:
+            return None
+        if key in seen:
+            return seen[key]
+        kept = node if inputs == node.inputs else Node(
+            node.op, inputs, node.type, node.location, node.name, node.weak
+        )
+        seen[key] = kept
+        return kept
+
+    return rewrite(graph, rule)
+
+
+def _key(node: Node, inputs: tuple[Node, ...]) -> Any:
+    if isinstance(node.op, Input):
+        return None
+    if isinstance(node.op, Constant):
+        value = node.op.value
+        if value.ndim:
+            return ("constant", id(value))
+        return ("constant", value.dtype, value.tobytes())  # bytes tell -0.0 from 0.0
+    try:
+        hash(node.op)
+    except TypeError:
+        return None
+    return (node.op, inputs)
+
+
+def algebra(graph: Graph) -> Graph:
+    """Simplify by identities that hold for every value, NaN and -0.0 included."""
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        law = _LAWS.get(node.op.name)
+        result = law(node, inputs) if law else None
+        if result is None or result.type != node.type:
+            return None
+        return result
+
+    return rewrite(graph, rule)
+
+
+def _is(node: Node, value: float) -> bool:
+    """The node is this constant everywhere (a constant 0-d array; -0.0 is not 0.0)."""
+    if not isinstance(node.op, Constant) or node.op.value.ndim:
+        return False
+    found = node.op.value[()]
+    return bool(found == value) and (value != 0 or np.signbit(found) == np.signbit(value))
+
+
+def _float(node: Node) -> bool:
+    return node.type.dtype.kind == "f"
+
+
+def _add(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """x + 0 -> x for integers; x + -0.0 -> x for floats (x + 0.0 would turn -0.0 into 0.0)"""
+    zero = -0.0 if _float(node) else 0
+    a, b = inputs
+    return a if _is(b, zero) else b if _is(a, zero) else None
+
+
+def _subtract(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """x - 0 -> x"""
+    return inputs[0] if _is(inputs[1], 0.0 if _float(node) else 0) else None
+
+
+def _multiply(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """x * 1 -> x"""
+    a, b = inputs
+    return a if _is(b, 1) else b if _is(a, 1) else None
+
+
+def _divide(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """x / 1 -> x;  x / 2**k -> x * 2**-k, exact while 2**-k is a normal number"""
+    x, d = inputs
+    if _is(d, 1):
+        return x
+    if not isinstance(d.op, Constant) or d.op.value.ndim or not _float(d):
+        return None
+    mantissa, exponent = np.frexp(float(d.op.value))
+    if abs(mantissa) != 0.5 or not -100 < exponent < 100 or d.type.dtype.itemsize < 4:
+        return None
+    inverse = np.array(1.0 / float(d.op.value), d.type.dtype)
+    return apply(REGISTRY["multiply"](), x, apply(Constant(inverse)))
+
+
+def _power(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """x ** 2 -> x * x, x ** 1 -> x, x ** 0.5 -> sqrt, as NumPy's own `**` does for floats"""
+    x, p = inputs
+    if not _float(node) or x.type.dtype != node.type.dtype:
+        return None
+    for value, name in ((2, "square"), (0.5, "sqrt"), (-1, "reciprocal")):
+        if _is(p, value):
+            return apply(REGISTRY[name](), x)
+    return x if _is(p, 1) else None
+
+
+def _double(name: str) -> Any:
+    def law(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        (x,) = inputs
+        return x.inputs[0] if x.op.name == name else None
+
+    law.__doc__ = f"{name}({name}(x)) -> x"
+    return law
+
+
+def _where(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """where(c, x, x) -> x"""
+    return inputs[1] if inputs[1] is inputs[2] else None
+
+
+def _cast(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """A cast to the dtype it already has; a widening that is undone by the next cast"""
+    (x,) = inputs
+    if x.type == node.type:
+        return x
+    if x.op.name == "cast":
+        (inner,) = x.inputs
+        if inner.type == node.type and np.can_cast(inner.type.dtype, x.type.dtype, "safe"):
+            return inner
+    return None
+
+
+def _reshape(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """reshape(reshape(x)) -> reshape(x); a reshape to the same shape; one that only adds or drops axes of 1"""
+    (x,) = inputs
+    if x.type == node.type:
+        return x
+    if x.op.name == "reshape":
+        return apply(node.op, x.inputs[0])
+    return _ones_only(x, node.type.shape)
+
+
+def _ones_only(x: Node, shape: tuple[int, ...]) -> Node | None:
+    """The reshape as squeeze and expand_dims, which fuse, if it moves only axes of length 1."""
+    if [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
+        return None
+    drop = tuple(k for k, n in enumerate(x.shape) if n == 1)
+    add = tuple(k for k, n in enumerate(shape) if n == 1)
+    if drop:
+        x = apply(REGISTRY["squeeze"](drop), x)  # type: ignore[call-arg]
+    return apply(REGISTRY["expand_dims"](add), x) if add else x  # type: ignore[call-arg]
+
+
+_LAWS: dict[str, Any] = {
+    "add": _add,
+    "subtract": _subtract,
+    "multiply": _multiply,
+    "divide": _divide,
+    "power": _power,
+    "negative": _double("negative"),
+    "logical_not": _double("logical_not"),
+    "invert": _double("invert"),
+    "where": _where,
+    "cast": _cast,
+    "reshape": _reshape,
+}
+
+
+def is_scalar_constant(op: Op) -> bool:
+    """A number known when compiling."""
+    return isinstance(op, Constant) and op.value.ndim == 0

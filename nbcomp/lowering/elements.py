@@ -1,0 +1,138 @@
+"""Elements of graph nodes as loop expressions: fusion is composition of these functions.
+
+`Elements.at(node, index)` is the value of a node at an index: loaded where the node is in memory,
+otherwise computed from its operands' elements, each once per scope.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Constant, Elementwise, Reduce, Source, View
+from nbcomp.lowering.writer import Writer
+from nbcomp.loop.grammar import (
+    Affine,
+    Apply,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Var,
+    affine,
+)
+
+Index = tuple[Expr, ...]
+
+
+class Elements:
+    """Reads nodes of one fused group.
+
+    memory: nodes that are in a buffer.  finished: nodes whose value here is given by a function of
+    the index (finished reductions, rows kept in the kernel).
+    """
+
+    def __init__(self, writer: Writer, nodes: tuple[Node, ...], names: dict[Node, str]) -> None:
+        self.writer, self.names = writer, names
+        self.memory: dict[Node, Buffer] = {}
+        self.finished: dict[Node, Callable[[Index], Expr]] = {}
+        self.uses = Counter(i for n in nodes for i in n.inputs)
+
+    def at(self, node: Node, index: Index) -> Expr:
+        """The element of `node` at an index of its own shape."""
+        index = tuple(
+            affine(0) if n == 1 else i for i, n in zip(index, node.shape, strict=True)
+        )
+        if node in self.finished:
+            return self.finished[node](index)
+        if isinstance(node.op, Constant) and node.op.value.ndim == 0:
+            return Const(node.type.dtype, node.op.value[()])
+        if isinstance(node.op, View):
+            operand = node.inputs[0]
+            return self.at(operand, node.op.source(index, operand.type))
+        key = (node, tuple(map(_key, index)))
+        known = self.writer.recall(key)
+        if known is not None:
+            return known
+        return self.writer.remember(key, self.named(node, self.compute(node, index)))
+
+    def compute(self, node: Node, index: Index) -> Expr:
+        if node in self.memory:
+            buffer = self.memory[node]
+            return Load(buffer.dtype, buffer, index, node.location)
+        if isinstance(node.op, Source):
+            return node.op.element(index, node.type)
+        if isinstance(node.op, Reduce):
+            return self.written_out(node, index)
+        assert isinstance(node.op, Elementwise), node.op
+        args = [self.at(i, broadcast_index(index, i.shape)) for i in node.inputs]
+        value = node.op.scalar(*args)
+        if isinstance(value, Apply | Cast | Select) and value.location is None:
+            value = replace(value, location=node.location)
+        return value
+
+    def named(self, node: Node, value: Expr) -> Expr:
+        """Bind what is used several times, has the user's name, or belongs to an outer loop."""
+        if isinstance(value, Var | Const | Affine):
+            return value
+        outer = self.writer.level(value) < len(self.writer.frames) - 1
+        many = self.uses[node] > 1
+        if isinstance(value, Load):
+            if not (many or outer):
+                return value
+            return self.writer.bind(f"{value.buffer.name}_", value, node.location)
+        if not (many or outer or node.name):
+            return value
+        return self.writer.bind(node.name or node.op.name, value, node.location)
+
+    def written_out(self, node: Node, index: Index) -> Expr:
+        """A short reduction as an expression, left to right as NumPy adds up to eight terms."""
+        assert isinstance(node.op, Reduce)
+        operand = node.inputs[0]
+        axes = node.op.axes
+        total: Expr | None = None
+        for position in np.ndindex(*(operand.shape[k] for k in axes)):
+            full = full_index(index, operand.shape, axes, node.op.keepdims, position)
+            term = self.at(operand, full)
+            pair = (total, term) if total is not None else None
+            total = term if pair is None else Apply(node.type.dtype, node.op.fn, pair, node.location)
+        assert total is not None
+        return total
+
+
+def full_index(
+    index: Index,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    keepdims: bool,
+    reduced: tuple[Expr | int, ...],
+) -> Index:
+    """The operand's index for an index of a reduction's result and a position in the reduced axes."""
+    rest = iter(index)
+    inner = iter(reduced)
+    full: list[Expr] = []
+    for axis in range(len(shape)):
+        if axis in axes:
+            position = next(inner)
+            full.append(affine(int(position)) if not isinstance(position, Expr) else position)
+            if keepdims:
+                next(rest)
+        else:
+            full.append(next(rest))
+    return tuple(full)
+
+
+def broadcast_index(index: Index, shape: tuple[int, ...]) -> Index:
+    """The operand's index under NumPy broadcasting."""
+    own = index[len(index) - len(shape) :] if shape else ()
+    return tuple(affine(0) if n == 1 else i for i, n in zip(own, shape, strict=True))
+
+
+def _key(expr: Expr) -> object:
+    return (expr.terms, expr.constant) if isinstance(expr, Affine) else id(expr)

@@ -1,0 +1,205 @@
+"""The whole program: kernels in order, the memory each works on, and where that memory lives.
+
+Values that only live between kernels share one arena: each gets the lowest place that is free while it
+lives (first fit over live ranges).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Constant, Input, Library, View
+from nbcomp.graph.passes.fusion import FusedGraph, Group
+from nbcomp.graph.passes.materialise import element_strides, storage
+from nbcomp.graph.printer import node_names
+from nbcomp.lowering.kernels import lower
+from nbcomp.loop.grammar import Buffer, Kernel
+from nbcomp.types import TensorType, contiguous_strides
+
+ALIGN = 64  # bytes
+
+
+@dataclass(frozen=True)
+class KernelStep:
+    """Run a kernel; `slots` are those of its buffers, in order."""
+
+    kernel: Kernel
+    slots: tuple[int, ...]
+    group: Group
+
+
+@dataclass(frozen=True)
+class LibraryStep:
+    """Run a library operator's NumPy reference on arrays over slots: (slot, type, strides in bytes)."""
+
+    node: Node
+    inputs: tuple[tuple[int, TensorType, tuple[int, ...]], ...]
+    output: tuple[int, TensorType]
+    group: Group
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps over numbered slots.
+
+    Slots 0..n-1 are the graph's inputs.  constants: slot → array.  outputs: (slot, type) in order.
+    temps: slot → byte offset in an arena of `arena` bytes.
+    """
+
+    steps: tuple[KernelStep | LibraryStep, ...]
+    slots: int
+    constants: dict[int, Any]
+    outputs: tuple[tuple[int, TensorType], ...]
+    temps: dict[int, int]
+    arena: int
+
+    def __str__(self) -> str:
+        return "\n\n".join(_describe(s) for s in self.steps)
+
+
+def _describe(step: KernelStep | LibraryStep) -> str:
+    if isinstance(step, KernelStep):
+        return str(step.kernel)
+    return f"numpy {step.node.op.name}: {step.node.type}"
+
+
+def lower_program(fused: FusedGraph) -> Program:
+    """Kernels for all groups, and the memory plan."""
+    return _Planner(fused).run()
+
+
+class _Planner:
+    def __init__(self, fused: FusedGraph) -> None:
+        self.fused = fused
+        self.graph = fused.graph
+        self.slot: dict[Node, int] = {}
+        self.sizes: dict[int, int] = {}  # temps only, in bytes
+        self.count = 0
+
+    def new_slot(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def run(self) -> Program:
+        for node in self.graph.inputs:
+            self.slot[node] = self.new_slot()
+        outputs = []
+        for node in self.graph.outputs:
+            base = storage(node)
+            self.slot[base] = self.new_slot()
+            outputs.append((self.slot[base], node.type))
+        names = node_names(self.graph)
+        steps: list[KernelStep | LibraryStep] = []
+        for group in self.fused.groups:
+            if group.kind == "library":
+                steps.append(self.library(group))
+            else:
+                steps.append(self.kernel(group, names))
+        temps, arena = self.place(steps)
+        constants = {
+            s: n.op.value for n, s in self.slot.items() if isinstance(n.op, Constant)
+        }
+        return Program(tuple(steps), self.count, constants, tuple(outputs), temps, arena)
+
+    def slot_of(self, node: Node) -> int:
+        """The slot of a node's memory; a new temp or constant gets one."""
+        base = storage(node)
+        if base not in self.slot:
+            self.slot[base] = self.new_slot()
+            if not isinstance(base.op, Constant | Input):
+                self.sizes[self.slot[base]] = base.type.nbytes
+        return self.slot[base]
+
+    def kernel(self, group: Group, names: dict[Node, str]) -> KernelStep:
+        lowered = lower(group, names)
+        buffers, slots = [], []
+        for buffer, node in zip(lowered.kernel.buffers, lowered.nodes, strict=True):
+            if node is None:
+                slot = self.new_slot()
+                self.sizes[slot] = _nbytes(buffer)
+            else:
+                slot = self.slot_of(_memory(node))
+            buffers.append(buffer)
+            slots.append(slot)
+        return KernelStep(replace(lowered.kernel, buffers=tuple(buffers)), tuple(slots), group)
+
+    def library(self, group: Group) -> LibraryStep:
+        (node,) = group.nodes
+        assert isinstance(node.op, Library)
+        inputs = []
+        for operand in node.inputs:
+            strides = element_strides(operand) or contiguous_strides(operand.shape)
+            size = operand.type.dtype.itemsize
+            inputs.append(
+                (self.slot_of(operand), operand.type, tuple(s * size for s in strides))
+            )
+        return LibraryStep(node, tuple(inputs), (self.slot_of(node), node.type), group)
+
+    # ------------------------------------------------------------------------------------- memory
+
+    def place(self, steps: list[KernelStep | LibraryStep]) -> tuple[dict[int, int], int]:
+        """Offsets of temps: first fit, by size, among those alive at the same time."""
+        lives = self.live_ranges(steps)
+        placed: dict[int, int] = {}
+        arena = 0
+        for slot in sorted(lives, key=lambda s: (-self.sizes[s], s)):
+            offset = self.free_place(slot, lives, placed)
+            placed[slot] = offset
+            arena = max(arena, offset + _aligned(self.sizes[slot]))
+        return placed, arena
+
+    def free_place(
+        self, slot: int, lives: dict[int, tuple[int, int]], placed: dict[int, int]
+    ) -> int:
+        first, last = lives[slot]
+        taken = sorted(
+            (offset, offset + _aligned(self.sizes[other]))
+            for other, offset in placed.items()
+            if lives[other][0] <= last and first <= lives[other][1]
+        )
+        at = 0
+        for start, end in taken:
+            if start - at >= _aligned(self.sizes[slot]):
+                break
+            at = max(at, end)
+        return at
+
+    def live_ranges(self, steps: list[KernelStep | LibraryStep]) -> dict[int, tuple[int, int]]:
+        """First and last step that touches each temp."""
+        lives: dict[int, tuple[int, int]] = {}
+        for number, step in enumerate(steps):
+            for slot in _touched(step):
+                if slot in self.sizes:
+                    lives[slot] = (lives.get(slot, (number, number))[0], number)
+        return lives
+
+
+def _memory(node: Node) -> Node:
+    """The node whose memory a buffer shows: views of it included (a transposed operand of a product)."""
+    from nbcomp.graph.op import View
+
+    while isinstance(node.op, View):
+        node = node.inputs[0]
+    return node
+
+
+def _touched(step: KernelStep | LibraryStep) -> Iterator[int]:
+    if isinstance(step, KernelStep):
+        yield from step.slots
+    else:
+        yield from (slot for slot, _, _ in step.inputs)
+        yield step.output[0]
+
+
+def _nbytes(buffer: Buffer) -> int:
+    size = buffer.dtype.itemsize
+    for n in buffer.shape:
+        size *= n
+    return size
+
+
+def _aligned(n: int) -> int:
+    return -(-n // ALIGN) * ALIGN

@@ -1,0 +1,124 @@
+"""Writes loop nests: statements go to the loop being written, shared values to the outermost loop they can.
+
+A value is bound (`Let`) in the deepest loop whose variable it depends on, so loop-invariant code is
+outside its loops from the start and everyone can see that in the printed kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from nbcomp.loop.grammar import (
+    Affine,
+    Alloc,
+    Buffer,
+    Expr,
+    For,
+    Let,
+    Load,
+    Stmt,
+    Var,
+    affine,
+    loop_var,
+    variables,
+    walk_expr,
+)
+from nbcomp.trace import Location
+
+
+@dataclass
+class _Frame:
+    """A body being written, the names it binds, and the values already computed in it."""
+
+    stmts: list[Stmt] = field(default_factory=list)
+    memo: dict[object, Expr] = field(default_factory=dict)
+
+
+class Writer:
+    """One kernel's statements."""
+
+    def __init__(self) -> None:
+        self.frames = [_Frame()]
+        self.depth: dict[str, int] = {}  # name -> index of the frame that binds it
+        self.names: dict[str, int] = {}
+
+    def fresh(self, base: str) -> str:
+        """A name nobody has used in this kernel."""
+        self.names[base] = self.names.get(base, 0) + 1
+        return base if self.names[base] == 1 else f"{base}_{self.names[base]}"
+
+    def add(self, stmt: Stmt) -> None:
+        """Append a statement to the innermost body."""
+        self.frames[-1].stmts.append(stmt)
+
+    def alloc(self, buffer: Buffer) -> Buffer:
+        """A local buffer in the innermost body."""
+        self.add(Alloc(buffer))
+        return buffer
+
+    def bind(self, name: str, value: Expr, location: Location | None) -> Var:
+        """Name a value, as far out as it can be computed."""
+        level = self.level(value)
+        unique = self.fresh(name)
+        self.frames[level].stmts.append(Let(unique, value, location))
+        self.depth[unique] = level
+        return Var(value.dtype, unique)
+
+    def level(self, value: Expr) -> int:
+        """The frame a value belongs to: the deepest one that binds something it reads.
+
+        What is read from memory the kernel itself writes stays where it is.
+        """
+        if any(isinstance(e, Load) and e.buffer.role != "input" for e in walk_expr(value)):
+            return len(self.frames) - 1
+        return max((self.depth[v] for v in variables(value)), default=0)
+
+    def remember(self, key: object, value: Expr) -> Expr:
+        """Keep a value for the rest of the body it belongs to."""
+        self.frames[self.level(value)].memo[key] = value
+        return value
+
+    def recall(self, key: object) -> Expr | None:
+        """A value computed before that is still in scope."""
+        for frame in reversed(self.frames):
+            if key in frame.memo:
+                return frame.memo[key]
+        return None
+
+    @contextmanager
+    def loop(
+        self, base: str, extent: int | Expr, location: Location | None = None
+    ) -> Iterator[Affine]:
+        """A serial loop; yields its index.  A loop of one iteration is not written at all."""
+        if extent == 1:
+            yield affine(0)
+            return
+        var = self.fresh(base)
+        self.depth[var] = len(self.frames)
+        self.frames.append(_Frame())
+        yield loop_var(var)
+        frame = self.frames.pop()
+        size = affine(extent) if isinstance(extent, int) else extent
+        self.add(For(var, size, tuple(frame.stmts), location=location))
+
+    @contextmanager
+    def loops(
+        self, bases: list[str], extents: list[int], location: Location | None = None
+    ) -> Iterator[tuple[Affine, ...]]:
+        """A nest of serial loops; yields all indices."""
+        if not extents:
+            yield ()
+            return
+        with (
+            self.loop(bases[0], extents[0], location) as first,
+            self.loops(bases[1:], extents[1:], location) as rest,
+        ):
+            yield (first, *rest)
+
+    def stage(self) -> tuple[Stmt, ...]:
+        """Take what was written so far; values are not shared with the next stage."""
+        assert len(self.frames) == 1
+        frame, self.frames = self.frames[0], [_Frame()]
+        return tuple(frame.stmts)

@@ -1,0 +1,76 @@
+"""What this machine is: cores, caches and vector width.  Plain data, read once."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A CPU as the compiler sees it: bytes of a vector register, cores, cache sizes in bytes."""
+
+    name: str
+    vector_bytes: int
+    cores: int
+    l1: int
+    l2: int
+    l3: int
+
+
+def _cache_size(level: int) -> int:
+    """Bytes of one data cache of the first core, 0 when the system does not tell (Linux only)."""
+    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            if int((entry / "level").read_text()) != level:
+                continue
+            if (entry / "type").read_text().strip() == "Instruction":
+                continue
+            text = (entry / "size").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        units = {"K": 1 << 10, "M": 1 << 20}
+        return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
+    return 0
+
+
+def _flags() -> tuple[str, set[str]]:
+    """CPU model and feature flags from /proc/cpuinfo (empty elsewhere)."""
+    name, flags = platform.processor() or platform.machine(), set()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                name = value.strip()
+            if key.strip() in ("flags", "Features"):
+                flags = set(value.split())
+                break
+    except OSError:
+        pass
+    return name, flags
+
+
+def cores() -> int:
+    """Cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def host() -> Machine:
+    """This machine."""
+    name, flags = _flags()
+    wide = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags
+    vector = 64 if wide else 32 if "avx2" in flags else 16
+    return Machine(
+        name,
+        vector,
+        cores(),
+        _cache_size(1) or 32 << 10,
+        _cache_size(2) or 1 << 20,
+        _cache_size(3) or 16 << 20,
+    )

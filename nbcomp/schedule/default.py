@@ -1,0 +1,213 @@
+"""The default schedule: what a kernel gets when nobody has written or tuned one.
+
+Neighbouring loops that walk memory as one are fused, the innermost loops become vector loops at the
+machine's full width, the outermost loop of each stage is spread over the cores (in blocks, if it is the
+only one), and results too large for the caches are written past them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop import cost
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Alloc,
+    Buffer,
+    Call,
+    For,
+    Kernel,
+    Let,
+    Stmt,
+    Store,
+    bodies,
+    map_stmt,
+    walk,
+)
+from nbcomp.machine import Machine
+from nbcomp.schedule import steps
+
+BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
+SHORT = 8  # a loop this short is written out, and the loop around it vectorised
+STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
+ALIGNED = 256 << 10  # bytes from which the run time aligns an array to a cache line
+
+
+def default_schedule(kernel: Kernel, machine: Machine) -> Kernel:
+    """Fuse loops, vectorise the inner ones, spread the outer ones over the cores."""
+    notes: list[str] = []
+    for position in range(len(kernel.stages)):
+        kernel = _fuse_stage(kernel, position, notes)
+        kernel = _vectorize_stage(kernel, position, notes)
+        kernel = _parallelize_stage(kernel, position, notes)
+    kernel = _stream(kernel, machine, notes)
+    return replace(kernel, notes=tuple(notes))
+
+
+def _fuse_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
+    """Fuse every perfect pair of loops that is one axis of all buffers, outside in."""
+    again = True
+    while again:
+        again = False
+        for loop in walk((kernel.stages[position],)):
+            if not (isinstance(loop, For) and len(loop.body) == 1):
+                continue
+            (inner,) = loop.body
+            if not isinstance(inner, For):
+                continue
+            try:
+                kernel = steps.fuse(kernel, loop.var, inner.var)
+            except ScheduleError:
+                continue
+            notes.append(f'fuse("{loop.var}", "{inner.var}")')
+            again = True
+            break
+    return kernel
+
+
+def _innermost(stage: Stmt) -> list[tuple[For, For | None]]:
+    """Loops without loops inside, each with the loop it is the only statement of."""
+    found: list[tuple[For, For | None]] = []
+
+    def visit(stmt: Stmt, parent: For | None) -> None:
+        inside = [s for body in bodies(stmt) for s in body]
+        if isinstance(stmt, For) and not any(isinstance(s, For) for s in walk(tuple(inside))):
+            if not any(isinstance(s, Call) for s in inside):
+                found.append((stmt, parent))
+            return
+        for s in inside:
+            only = isinstance(stmt, For) and all(isinstance(x, For | Let) for x in inside)
+            visit(s, stmt if only and isinstance(stmt, For) else None)
+
+    visit(stage, None)
+    return found
+
+
+def _vectorize_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
+    for loop, parent in _innermost(kernel.stages[position]):
+        length = cost.extent_of(loop)
+        if parent is not None and _short(loop) and cost.extent_of(parent) > length:
+            if len([s for s in parent.body if isinstance(s, For)]) == 1 and not cost.has_accumulate(
+                loop.body
+            ):
+                kernel = steps.unroll(kernel, loop.var)
+                kernel = steps.vectorize(kernel, parent.var)
+                notes += [f'unroll("{loop.var}")', f'vectorize("{parent.var}")']
+                continue
+        factor = _unroll_factor(loop)
+        kernel = steps.vectorize(kernel, loop.var, factor)
+        notes.append(f'vectorize("{loop.var}", unroll={factor})')
+    return kernel
+
+
+def _short(loop: For) -> bool:
+    return isinstance(loop.extent, Affine) and not loop.extent.terms and loop.extent.constant <= SHORT
+
+
+def _unroll_factor(loop: For) -> int:
+    """Vectors in flight: enough to hide the latency of sums, few where the body is long already."""
+    weight = cost.of_body(loop.body).instructions
+    single = all(
+        not any(_depends(i, loop.var) for i in s.indices)
+        for s in walk(loop.body)
+        if isinstance(s, Accumulate)
+    )
+    if cost.has_accumulate(loop.body) and single:
+        return 8 if weight <= 8 else 4 if weight <= 24 else 2
+    return 4 if weight <= 6 else 2 if weight <= 16 else 1
+
+
+def _depends(index: object, var: str) -> bool:
+    return not isinstance(index, Affine) or any(v == var for v, _ in index.terms)
+
+
+def _parallelize_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
+    stage = kernel.stages[position]
+    if not isinstance(stage, For) or any(isinstance(s, Call) for s in walk((stage,))):
+        return kernel
+    if stage.kind == "vector":
+        if cost.has_accumulate(stage.body) or cost.extent_of(stage) <= 2 * BLOCK:
+            return kernel
+        kernel = steps.split(kernel, stage.var, BLOCK)
+        notes.append(f'split("{stage.var}", {BLOCK})')
+        stage = kernel.stages[position]
+        assert isinstance(stage, For)
+    try:
+        kernel = steps.parallelize(kernel, stage.var)
+    except ScheduleError:
+        return kernel
+    notes.append(f'parallelize("{stage.var}")')
+    return kernel
+
+
+def _stream(kernel: Kernel, machine: Machine, notes: list[str]) -> Kernel:
+    """Write results past the caches where all the memory touched is far larger than they are."""
+    touched = sum(b.nbytes for b in kernel.buffers if not b.alias)
+    if touched < STREAM_SHARE * machine.l3:
+        return kernel
+    streamed: set[str] = set()
+
+    def change(stmt: Stmt, vector: str) -> Stmt:
+        if isinstance(stmt, Store) and _streams(stmt, vector, kernel):
+            streamed.add(stmt.buffer.memory)
+            return replace(stmt, streaming=True)
+        inside = stmt.var if isinstance(stmt, For) and stmt.kind == "vector" else vector
+        if bodies(stmt):
+            return map_stmt(stmt, lambda e: e, lambda b: b, lambda s: change(s, inside))
+        return stmt
+
+    stages = tuple(change(s, "") for s in kernel.stages)
+    notes += [f'annotate("{name}", streaming=True)' for name in sorted(streamed)]
+    return replace(kernel, stages=stages)
+
+
+def _streams(store: Store, vector: str, kernel: Kernel) -> bool:
+    """A large output whose vectors start on cache lines and which nobody reads here."""
+    buffer = store.buffer
+    if not vector or buffer.role not in ("output", "temp") or buffer.nbytes < ALIGNED:
+        return False
+    if any(b.memory == buffer.memory for b in _read(kernel)):
+        return False
+    line = 64 // buffer.dtype.itemsize
+    offset, steps_ok = 0, True
+    for index, stride in zip(store.indices, buffer.strides, strict=True):
+        if not isinstance(index, Affine):
+            return False
+        offset += index.constant * stride
+        for var, factor in index.terms:
+            step = factor * stride
+            steps_ok &= step == 1 if var == vector else step % line == 0
+    return steps_ok and offset % line == 0
+
+
+def _read(kernel: Kernel) -> set[Buffer]:
+    from nbcomp.loop.grammar import Load, expressions, walk_expr
+
+    found = set()
+    for s in walk(kernel.stages):
+        for root in expressions(s):
+            found.update(e.buffer for e in walk_expr(root) if isinstance(e, Load))
+    return found
+
+
+def seconds(stmt: Stmt, machine: Machine) -> float:
+    """A rough estimate of the time one core takes for a stage."""
+    total = cost.of_stmt(stmt)
+    lanes = machine.vector_bytes / 4
+    return max(total.instructions / lanes / 2e9, total.bytes / 12e9)
+
+
+def grain(stage: For, machine: Machine) -> int:
+    """Iterations one core takes at a time; 0 where waking another core costs more than it saves."""
+    n = cost.extent_of(stage)
+    whole = seconds(stage, machine)
+    if machine.cores < 2 or n < 2 or whole < 16e-6:
+        return 0
+    at_least = math.ceil(n * 6e-6 / whole)
+    return max(1, at_least, n // (machine.cores * 8))
+
+
+__all__ = ["Alloc", "default_schedule", "grain", "seconds"]

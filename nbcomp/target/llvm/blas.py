@@ -1,0 +1,112 @@
+"""Calls of BLAS from generated code, through the function pointers of `scipy.linalg.cython_blas`.
+
+SciPy exports the Fortran interface of the BLAS it ships: every argument by address, 32-bit integers,
+column-major.  A row-major product C = A·B is the column-major Cᵀ = Bᵀ·Aᵀ on the same memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+from nbcomp.errors import Unsupported
+from nbcomp.loop.grammar import Call
+from nbcomp.loop.library import gemm_layout
+from nbcomp.target.llvm.builder import Builder, Value
+
+_ROUTINES = {"float": "sgemm", "double": "dgemm"}
+
+
+@cache
+def address(routine: str) -> int:
+    """The address of a BLAS routine, e.g. "sgemm"."""
+    from scipy.linalg import cython_blas  # 40 ms to import: only programs with products pay
+
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = cython_blas.__pyx_capi__[routine]
+    return int(get(capsule, get_name(capsule)))
+
+
+def symbol(routine: str) -> str:
+    """The name generated code calls it by."""
+    return f"nbcomp_blas_{routine}"
+
+
+def routine_for(element: str) -> str:
+    """The routine for an LLVM element type.  Raises Unsupported where BLAS has none."""
+    if element not in _ROUTINES:
+        raise Unsupported(f"BLAS has no product of {element}")
+    return _ROUTINES[element]
+
+
+def emit(
+    b: Builder,
+    entry: list[str],
+    call: Call,
+    pointers: list[Value],
+    integer: Callable[[int], Value],
+) -> None:
+    """The call of `blas.gemm`: out = a @ b for the last two axes of each buffer.
+
+    entry: the lines of the function's entry block, which gets the memory for arguments.
+    """
+    out, left, right = call.buffers
+    element = {"f4": "float", "f8": "double"}.get(out.dtype.str[1:], "")
+    routine = routine_for(element)
+    layouts = [gemm_layout(x.shape, x.strides) for x in (left, right, out)]
+    if None in layouts or (layouts[2] or (True, 0))[0]:
+        raise Unsupported("BLAS needs one contiguous axis in each operand")
+    (trans_a, lda), (trans_b, ldb), (_, ldc) = (x for x in layouts if x)
+    m, k = left.shape[-2:]
+    n = right.shape[-1]
+    frame = _Frame(b, entry, len(entry))
+    arguments = [
+        frame.char("T" if trans_b else "N"),
+        frame.char("T" if trans_a else "N"),
+        *(frame.integer(integer(x)) for x in (n, m, k)),
+        frame.real(1.0, element),
+        pointers[2].text,
+        frame.integer(integer(ldb)),
+        pointers[1].text,
+        frame.integer(integer(lda)),
+        frame.real(0.0, element),
+        pointers[0].text,
+        frame.integer(integer(ldc)),
+    ]
+    b.declare(symbol(routine), "void", *["ptr"] * len(arguments))
+    b.effect(f"call void @{symbol(routine)}({', '.join(f'ptr {a}' for a in arguments)})")
+
+
+class _Frame:
+    """Memory for arguments that are passed by address."""
+
+    def __init__(self, b: Builder, entry: list[str], tag: int) -> None:
+        self.b, self.entry, self.tag, self.count = b, entry, tag, 0
+
+    def slot(self, kind: str) -> str:
+        self.count += 1
+        name = f"%arg{self.tag}.{self.count}"
+        self.entry.append(f"  {name} = alloca {kind}")
+        return name
+
+    def char(self, letter: str) -> str:
+        name = self.slot("i8")
+        self.b.effect(f"store i8 {ord(letter)}, ptr {name}")
+        return name
+
+    def integer(self, value: Value) -> str:
+        name = self.slot("i32")
+        narrow = value.text
+        if narrow.startswith("%"):
+            narrow = self.b.emit(f"trunc {value} to i32", "i32").text
+        self.b.effect(f"store i32 {narrow}, ptr {name}")
+        return name
+
+    def real(self, value: float, element: str) -> str:
+        name = self.slot(element)
+        self.b.effect(f"store {self.b.constant(value, element)}, ptr {name}")
+        return name

@@ -1,0 +1,143 @@
+"""LLVM IR to machine code: the target machine, the pass pipeline, and the code cache.
+
+A kernel's LLVM text is its key: kernels that differ only in sizes share one piece of machine code, and
+compiling a new shape of a known program never reaches LLVM.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from nbcomp.machine import host
+from nbcomp.target.llvm import blas
+from nbcomp.target.llvm.codegen import KernelCode
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """What code is generated for: an LLVM triple, CPU name and feature string."""
+
+    triple: str
+    name: str
+    features: str
+
+
+@cache
+def host_cpu() -> Cpu:
+    """This machine's CPU, with full-width vectors (LLVM's own tuning prefers 256 bits on many)."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    text = features.flatten()
+    if host().vector_bytes == 64:
+        text += ",-prefer-256-bit"
+    return Cpu(llvm.get_process_triple(), llvm.get_host_cpu_name(), text)
+
+
+@cache
+def target_machine(cpu: Cpu) -> Any:
+    """LLVM's target machine for JIT code."""
+    target = llvm.Target.from_triple(cpu.triple)
+    return target.create_target_machine(
+        cpu=cpu.name, features=cpu.features, opt=2, reloc="static", codemodel="jitdefault", jit=True
+    )
+
+
+@cache
+def _pass_builder(cpu: Cpu) -> Any:
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False  # loops come vectorised
+    options.slp_vectorization = False
+    options.loop_unrolling = False
+    options.loop_interleaving = False
+    return llvm.create_pass_builder(target_machine(cpu), options)
+
+
+def optimise(module: Any, cpu: Cpu) -> None:
+    """LLVM's passes over explicit vectors: memory to registers, simplification, invariants out of loops."""
+    builder = _pass_builder(cpu)
+    builder.getModulePassManager().run(module, builder)
+
+
+@dataclass
+class MachineCode:
+    """Compiled functions, by symbol.  Keeps the memory they live in."""
+
+    llvm_text: str  # as generated
+    cpu: Cpu
+    addresses: dict[str, int]
+    seconds: float
+    optimised: str = ""
+    engine: Any = field(default=None, repr=False)
+
+    @cached_property
+    def optimised_text(self) -> str:
+        """The LLVM IR after LLVM's passes."""
+        module = parse(self.llvm_text, self.cpu)
+        optimise(module, self.cpu)
+        return str(module)
+
+    @cached_property
+    def assembly(self) -> str:
+        """The assembly, with `.loc` lines that index the kernel's locations."""
+        module = llvm.parse_assembly(self.optimised_text)
+        return str(target_machine(self.cpu).emit_assembly(module))
+
+
+def parse(text: str, cpu: Cpu) -> Any:
+    """An LLVM module from text."""
+    module = llvm.parse_assembly(text)
+    module.triple = cpu.triple
+    module.data_layout = str(target_machine(cpu).target_data)
+    return module
+
+
+_cache: dict[tuple[str, Cpu], MachineCode] = {}
+
+
+@cache
+def _engine(cpu: Cpu) -> Any:
+    """One JIT engine for all code of a CPU; objects are added to it and never leave."""
+    backing = llvm.parse_assembly("")
+    backing.triple = cpu.triple
+    target = llvm.Target.from_triple(cpu.triple)
+    machine = target.create_target_machine(
+        cpu=cpu.name, features=cpu.features, opt=2, reloc="static", codemodel="jitdefault", jit=True
+    )
+    return llvm.create_mcjit_compiler(backing, machine)
+
+
+def compile_kernel(code: KernelCode, cpu: Cpu) -> tuple[MachineCode, bool]:
+    """Machine code for a kernel and whether it was compiled now (False: found in the cache)."""
+    key = (code.text, cpu)
+    if key in _cache:
+        return _cache[key], False
+    start = time.perf_counter()
+    # Symbols are process-wide: make them unique by content.
+    tag = hashlib.blake2b(code.text.encode(), digest_size=8).hexdigest()
+    unique = {s.symbol: f"{s.symbol}.{tag}" for s in code.stages}
+    text = code.text
+    for symbol, name in unique.items():
+        text = text.replace(f'@"{symbol}"', f'@"{name}"').replace(
+            f'@"{symbol}.code"', f'@"{name}.code"'
+        )
+    for routine in ("sgemm", "dgemm"):
+        if blas.symbol(routine) in text:
+            llvm.add_symbol(blas.symbol(routine), blas.address(routine))
+    module = parse(text, cpu)
+    optimise(module, cpu)
+    binary = target_machine(cpu).emit_object(module)
+    engine = _engine(cpu)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
+    engine.finalize_object()
+    addresses = {s: engine.get_function_address(name) for s, name in unique.items()}
+    seconds = time.perf_counter() - start
+    made = MachineCode(code.text, cpu, addresses, seconds, engine=engine)
+    _cache[key] = made
+    return made, True
