@@ -34,6 +34,8 @@ def refusal(purpose: str, location: Location | None, what: str) -> CaptureError:
     """The error for needing a value: `purpose` is a key of CONVERSIONS, `what` the array's type."""
     chain = enclosing(location) if location else []
     for depth, node in enumerate(chain):
+        if _is_part_of_test(node, chain[depth + 1 :]):
+            continue
         advise = ADVICE.get(type(node))
         advice = advise(node, chain[:depth]) if advise else None
         if advice is not None and location is not None:
@@ -41,13 +43,24 @@ def refusal(purpose: str, location: Location | None, what: str) -> CaptureError:
             return CaptureError(f"{message} ({what})", span_of(culprit, location), hint)
         if isinstance(node, ast.stmt):
             break
-    needed = CONVERSIONS.get(purpose, "its value")
     return CaptureError(
-        f"{needed} is needed here while compiling, but this array ({what}) has values only at"
-        " run time",
+        f"this needs {CONVERSIONS[purpose]} while compiling, but the array ({what}) has values only"
+        " at run time",
         location,
         "keep it an array: NumPy functions and operators take it as it is",
     )
+
+
+def _is_part_of_test(node: ast.AST, around: list[ast.AST]) -> bool:
+    """Whether an `and`, `or`, `not` or comparison is part of a condition that has advice of its own."""
+    if not around or not isinstance(node, ast.BoolOp | ast.UnaryOp | ast.Compare):
+        return False
+    parent = around[0]
+    if isinstance(parent, ast.UnaryOp):
+        return isinstance(parent.op, ast.Not)
+    if isinstance(parent, ast.If | ast.While | ast.IfExp | ast.Assert):
+        return parent.test is node
+    return isinstance(parent, ast.BoolOp | ast.comprehension)
 
 
 def _source(node: ast.AST | None) -> str:
@@ -266,6 +279,20 @@ def _loop(node: ast.AST, inner: list[ast.AST]) -> Advice | None:
     return None
 
 
+def _formatted(node: ast.AST, inner: list[ast.AST]) -> Advice | None:
+    message = f"`{_source(node)}` needs digits that are known only at run time"
+    return message, "formatting outside the compiled function", node
+
+
+def _filter(node: ast.AST, inner: list[ast.AST]) -> Advice | None:
+    assert isinstance(node, ast.comprehension)
+    if not inner or inner[-1] not in node.ifs:
+        return None
+    test = inner[-1]
+    assert isinstance(test, ast.expr)
+    return _decides(test, "if"), "keep all elements and choose with np.where(condition, x, y)", test
+
+
 ADVICE: dict[type[ast.AST], Callable[[ast.AST, list[ast.AST]], Advice | None]] = {
     ast.If: _if,
     ast.While: _while,
@@ -276,4 +303,6 @@ ADVICE: dict[type[ast.AST], Callable[[ast.AST, list[ast.AST]], Advice | None]] =
     ast.Compare: _compare,
     ast.Call: _of_call,
     ast.For: _loop,
+    ast.JoinedStr: _formatted,
+    ast.comprehension: _filter,
 }

@@ -194,6 +194,10 @@ class Lifter:
             return self.module(value)
         if isinstance(value, types.FunctionType):
             return self.function(value, source)
+        inner = getattr(value, "__wrapped__", None)
+        if hasattr(value, "variants") and isinstance(inner, types.FunctionType):
+            # A compiled function, called by the one being traced, becomes part of it.
+            return self.function(inner, step(source, "attr", "__wrapped__"))
         if isinstance(value, set | bytearray):
             raise Unsupported(
                 f"{source.describe()}, a {type(value).__name__}, is not followed", here()

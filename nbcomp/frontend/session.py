@@ -52,7 +52,8 @@ class Session:
     """The state of one capture.
 
     call: dispatches a NumPy function or ufunc method over tracers.  foreign: gives the tracer of an
-    array that reached the function in another way than as an input.  Whoever starts it sets both.
+    array that reached the function in another way than as an input.  tracer: a new array with a
+    node's value.  Whoever starts it sets them.
     """
 
     def __init__(self, name: str) -> None:
@@ -65,6 +66,7 @@ class Session:
         self.known_nodes: set[Node] = set()  # inputs whose value the program depends on
         self.call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
         self.foreign: Callable[[Any], Any] = _no_foreign
+        self.tracer: Callable[[Node], Any] = _no_foreign
 
     def check(self) -> None:
         """Raise when a tracer is used after its function has returned."""

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from nbcomp.ops.index import assign
+from nbcomp.ops.index import put
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.session import Read
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.op import Op
-from nbcomp.ops.move import ExpandDims, Reshape, Slice, Squeeze, Transpose, reshaped, transposed
 
 Array = np.ndarray[Any, Any]
 
@@ -103,7 +102,7 @@ class Place:
         self.check_writable(complaint)
         below = self._levels()
         for op, base in zip(reversed(self.views), reversed(below[:-1]), strict=True):
-            value = scatter(op, base, value)
+            value = put(op, base, value)
         self.storage.node = value
         self.storage.version += 1
         if self.storage.read is not None:
@@ -132,21 +131,6 @@ class Place:
         if not self.views and self.storage.layout is None:
             return True
         return bool(self.layout.flags.writeable)
-
-
-def scatter(op: Op, base: Node, value: Node) -> Node:
-    """The base array after `value` was written to the view `op(base)`."""
-    match op:
-        case Transpose(axes):
-            return transposed(value, tuple(map(int, np.argsort(axes))))
-        case Reshape() | ExpandDims() | Squeeze():
-            return reshaped(value, base.shape)
-        case Slice():
-            return assign(base, op.key(), value) if base.shape else value
-        case _:
-            positions = np.arange(base.type.size).reshape(base.shape)
-            index = np.unravel_index(op.reference(positions), base.shape)
-            return assign(base, index, value)
 
 
 def overlaps_itself(array: Array) -> bool:

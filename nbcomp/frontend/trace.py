@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.dispatch import call
+from nbcomp.frontend.dispatch import call, fresh
 from nbcomp.frontend.lift import Lifter, plain_function
 from nbcomp.frontend.outputs import Outputs
 from nbcomp.frontend.result import Tree, bind, rebuild, resolve
@@ -79,6 +79,7 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     session.call = lambda f, a, k: call(session, f, a, k)
     lifter = Lifter(session)
     session.foreign = lifter.foreign
+    session.tracer = lambda node: fresh(session, node)
     copy = lifter.function(plain, Source("object", plain.__name__, plain))
     lifted = [
         lifter.lift(value, Source("argument", i), name)

@@ -89,7 +89,7 @@ class Tracer:
 
     def __len__(self) -> int:
         if not self.shape:
-            kind = f"object of type {self._type.dtype.type.__name__!r} has no len()"
+            kind = f"object of type 'numpy.{self._type.dtype.type.__name__}' has no len()"
             raise TypeError(kind if self._scalar else "len() of unsized object")
         return self.shape[0]
 
@@ -333,7 +333,7 @@ def _comparable(value: Any) -> bool:
     return value is not None and not isinstance(value, str | bytes)
 
 
-_BINARY: dict[str, Callable[..., Any]] = {
+BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -348,23 +348,20 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "lshift": np.left_shift,
     "rshift": np.right_shift,
 }
-for _name, _ufunc in _BINARY.items():
+for _name, _ufunc in BINARY.items():
     _arithmetic(_name, _ufunc)
-for _name, _ufunc in {
-    "neg": np.negative,
-    "pos": np.positive,
-    "abs": np.absolute,
-    "invert": np.invert,
-}.items():
-    _unary(_name, _ufunc)
-for _name, _ufunc in {
+UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+COMPARISON = {
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
     "eq": np.equal,
     "ne": np.not_equal,
-}.items():
+}
+for _name, _ufunc in UNARY.items():
+    _unary(_name, _ufunc)
+for _name, _ufunc in COMPARISON.items():
     _comparison(_name, _ufunc)
 Tracer.__divmod__ = lambda self, other: self._session.call(np.divmod, (self, other), {})  # type: ignore
 Tracer.__rdivmod__ = lambda self, other: self._session.call(np.divmod, (other, self), {})  # type: ignore

@@ -19,6 +19,7 @@ from nbcomp.errors import Unsupported
 from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known
+from nbcomp.frontend.selection import Selection, selected
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer, read
 from nbcomp.graph.ir import Node
@@ -204,11 +205,20 @@ def _whole(index: tuple[Any, ...], ndim: int) -> bool:
     return len(index) == ndim and all(isinstance(i, int | np.integer) for i in index)
 
 
+def _is_run_time_mask(index: Any, shape: tuple[int, ...]) -> bool:
+    """Whether the index is a mask of the first axes, computed from the inputs."""
+    if not isinstance(index, Node) or index.type.dtype.kind != "b" or not index.shape:
+        return False
+    return index.shape == shape[: len(index.shape)]
+
+
 @handles(operator.getitem)
 def _getitem(session: Session, x: Tracer, index: Any) -> Any:
     index = _static(session, index)
     entries = index if isinstance(index, tuple) else (index,)
     base = read(x)
+    if _is_run_time_mask(index, base.shape):
+        return Selection(session, fresh(session, base), index)
     node = take_index(base, index)
     if not _is_basic(entries):
         certain = not node.shape or len(node.shape) < 2
@@ -228,5 +238,9 @@ def _setitem(session: Session, x: Tracer, index: Any, value: Any) -> None:
         kind = x.dtype.type.__name__
         raise TypeError(f"'numpy.{kind}' object does not support item assignment")
     x._place.check_writable("assignment destination is read-only")
-    node = assign(read(x), _static(session, index), lower(session, value))
+    index = _static(session, index)
+    if type(value) is Selection:
+        node = selected(x, value, index)
+    else:
+        node = assign(read(x), index, lower(session, value))
     x._place.write(named(node, here()))

@@ -84,7 +84,7 @@ class NumpyFunction:
                 positional.extend(value)
             elif kind is inspect.Parameter.VAR_KEYWORD:
                 named.update({k: self._checked(k, v, None) for k, v in value.items()})
-            elif kind is inspect.Parameter.POSITIONAL_ONLY and name not in self._known:
+            elif kind is inspect.Parameter.POSITIONAL_ONLY:
                 positional.append(value)
             elif name in self._known:
                 named[name] = value

@@ -1,0 +1,408 @@
+"""What a program gets that cannot be captured: the user's expression, a caret, and what to write."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nbcomp.errors import CaptureError, NbcompError, Unsupported
+from nbcomp.frontend.trace import capture
+
+X = np.linspace(-2, 3, 12).reshape(3, 4)
+RNG = np.random.default_rng(0)
+HISTORY: list[Any] = []
+COUNTER = np.float64(0)
+
+
+def if_statement(x: Any) -> Any:
+    if x.sum() > 0:
+        y = x
+    else:
+        y = -x
+    return y
+
+
+def if_assignment(x: Any) -> Any:
+    y = x * 2
+    if x.any() and x[0, 0] > 1:
+        y += 1
+    return y
+
+
+def if_return(x: Any) -> Any:
+    if x.mean() < 0:
+        return x
+    return -x
+
+
+def if_plain(x: Any) -> Any:
+    if x[0, 0]:
+        x = x + 1
+        x = x * 2
+    return x
+
+
+def elif_branch(x: Any) -> Any:
+    if x.ndim == 3:
+        return x
+    elif not x.max() > 1:
+        return x + 1
+    else:
+        return x + 2
+
+
+def while_loop(x: Any) -> Any:
+    while abs(x).max() > 1:
+        x = x / 2
+    return x
+
+
+def conditional(x: Any) -> Any:
+    return x if x[0, 0] > 0 else -x
+
+
+def or_value(x: Any) -> Any:
+    return x.sum() or 1.0
+
+
+def and_value(x: Any) -> Any:
+    return x.sum() and x
+
+
+def or_condition(x: Any) -> Any:
+    return (x > 0) or (x < -1)
+
+
+def negation(x: Any) -> Any:
+    return not x.sum()
+
+
+def chain(x: Any) -> Any:
+    return 0 < x < 1
+
+
+def contained(x: Any) -> Any:
+    return 3.0 in x
+
+
+def smaller(x: Any) -> Any:
+    return min(x[0, 0], x[0, 1], 2)
+
+
+def larger(x: Any) -> Any:
+    return max(x[0])
+
+
+def whole(x: Any) -> Any:
+    return int(x.sum())
+
+
+def floating(x: Any) -> Any:
+    return float(x.sum()) + 1
+
+
+def item(x: Any) -> Any:
+    return x.sum().item()
+
+
+def to_list(x: Any) -> Any:
+    return x.tolist()
+
+
+def count(x: Any) -> Any:
+    return [i for i in range(x.argmax())]
+
+
+def mathematics(x: Any) -> Any:
+    return math.exp(x.sum())
+
+
+def converted(x: Any) -> Any:
+    return np.float32(x.sum())
+
+
+def asserted(x: Any) -> Any:
+    assert x.sum() > 0, "positive"
+    return x
+
+
+def formatted(x: Any) -> Any:
+    return f"{x.sum():.3f}"
+
+
+def filtered(x: Any) -> Any:
+    return [v for v in x[0] if v > 0]
+
+
+IDIOMS: list[tuple[Callable[..., Any], str, str]] = [
+    (if_statement, "x.sum() > 0", "y = np.where(x.sum() > 0, x, -x)"),
+    (if_assignment, "x.any()", "y = np.where(np.logical_and(x.any(), x[0, 0] > 1), y + 1, y)"),
+    (if_return, "x.mean() < 0", "return np.where(x.mean() < 0, x, ...)"),
+    (if_plain, "x[0, 0]", "np.where(x[0, 0], if true, if false)"),
+    (elif_branch, "not x.max() > 1", "np.where(np.logical_not(x.max() > 1), x + 1, x + 2)"),
+    (while_loop, "abs(x).max() > 1", "for _ in range(n)"),
+    (conditional, "x[0, 0] > 0", "np.where(x[0, 0] > 0, x, -x)"),
+    (or_value, "x.sum()", "np.where(x.sum(), x.sum(), 1.0)"),
+    (and_value, "x.sum()", "np.where(x.sum(), x, x.sum())"),
+    (or_condition, "x > 0", "np.logical_or(x > 0, x < -1)"),
+    (negation, "x.sum()", "np.logical_not(x.sum())"),
+    (chain, "0 < x < 1", "(0 < x) & (x < 1)"),
+    (contained, "3.0 in x", "(x == 3.0).any()"),
+    (smaller, "min(x[0, 0], x[0, 1], 2)", "np.minimum(np.minimum(x[0, 0], x[0, 1]), 2)"),
+    (larger, "max(x[0])", "np.max(x[0])"),
+    (whole, "int(x.sum())", "x.sum().astype(np.int64)"),
+    (floating, "float(x.sum())", "x.sum().astype(np.float64)"),
+    (item, "x.sum().item()", "the 0-d array itself"),
+    (to_list, "x.tolist()", "the array itself"),
+    (count, "range(x.argmax())", "a fixed number"),
+    (mathematics, "math.exp(x.sum())", "np.exp(x.sum())"),
+    (converted, "np.float32(x.sum())", "x.sum().astype(np.float32)"),
+    (asserted, "x.sum() > 0", "before or after"),
+    (formatted, "x.sum()", "outside"),
+    (filtered, "v > 0", "np.where"),
+]
+
+
+@pytest.mark.parametrize(("function", "expression", "hint"), IDIOMS, ids=lambda v: getattr(v, "__name__", ""))
+def test_idioms(function: Callable[..., Any], expression: str, hint: str) -> None:
+    with pytest.raises(CaptureError) as raised:
+        capture(function, (X,), {})
+    error = raised.value
+    assert expression in error.message
+    assert hint in error.hint
+    assert error.location is not None
+    assert error.location.file == __file__
+    first = function.__code__.co_firstlineno
+    assert first < error.location.line <= first + 5
+    assert "^" in str(error)
+
+
+def test_the_caret_is_under_the_expression() -> None:
+    with pytest.raises(CaptureError) as raised:
+        capture(if_statement, (X,), {})
+    lines = str(raised.value).splitlines()
+    at = lines.index("    if x.sum() > 0:")
+    assert lines[at + 1] == "       ^^^^^^^^^^^"
+
+
+def test_cell_without_source() -> None:
+    namespace: dict[str, Any] = {}
+    exec("def f(x):\n    if x.sum() > 0:\n        return x\n", namespace)
+    with pytest.raises(CaptureError, match="values only at run time"):
+        capture(namespace["f"], (X,), {})
+
+
+def random_numbers(x: Any) -> Any:
+    return x + np.random.rand(4)
+
+
+def generator(x: Any) -> Any:
+    return x + RNG.normal()
+
+
+def python_random(x: Any) -> Any:
+    return x * random.random()
+
+
+def draw(x: Any, g: Any) -> Any:
+    return x * g.random()
+
+
+@pytest.mark.parametrize("function", [random_numbers, generator, python_random])
+def test_random_numbers_are_refused(function: Any) -> None:
+    with pytest.raises(Unsupported, match=r"draws random numbers|answers differently") as raised:
+        capture(function, (X,), {})
+    assert raised.value.hint
+
+
+def test_a_generator_argument_is_refused() -> None:
+    with pytest.raises(Unsupported, match="argument 1 draws random numbers"):
+        capture(draw, (X, RNG), {})
+
+
+def changes_a_list(x: Any) -> Any:
+    HISTORY.append(x)
+    return x
+
+
+def changes_a_global(x: Any) -> Any:
+    global COUNTER
+    COUNTER = x.sum()
+    return x
+
+
+def changes_a_dict(x: Any, d: Any) -> Any:
+    d["y"] = x
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "name"),
+    [
+        (changes_a_list, (X,), "HISTORY"),
+        (changes_a_global, (X,), "COUNTER"),
+        (changes_a_dict, (X, {"x": 1.0}), "argument 1"),
+    ],
+)
+def test_side_effects_are_refused(function: Any, args: Any, name: str) -> None:
+    with pytest.raises(Unsupported, match=name):
+        capture(function, args, {})
+    assert HISTORY == []
+
+
+def test_assigned_closure_variable_is_refused() -> None:
+    total = 0.0
+
+    def add(x: Any) -> Any:
+        nonlocal total
+        total = total + x.sum()
+        return x
+
+    with pytest.raises(Unsupported, match="outer function"):
+        capture(add, (X,), {})
+    assert total == 0.0
+
+
+def test_leaked_array() -> None:
+    class Box:
+        value: Any = None
+
+    box = Box()
+
+    def f(x: Any, keep: Any = lambda v: setattr(box, "value", v)) -> Any:
+        return x
+
+    leaked: list[Any] = []
+
+    def g(x: Any) -> Any:
+        leak(x * 2)
+        return x
+
+    def leak(v: Any) -> None:
+        sink.__setitem__(0, v)
+
+    sink = np.empty(1, object)
+    leaked.append(f)
+    with pytest.raises(NbcompError):
+        capture(g, (X,), {})
+
+
+def test_use_after_the_trace() -> None:
+    kept = {}
+
+    def f(x: Any) -> Any:
+        kept["x"] = x
+        return x
+
+    with pytest.raises(Unsupported, match="kept"):
+        capture(f, (X,), {})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (X.astype(complex), "complex128"),
+        (X.astype(object), "object"),
+        (np.array(["a"]), "str"),
+        (np.array(["2020-01-01"], "M8[D]"), "datetime64"),
+        (X.astype(">f8"), "byte order"),
+        (np.ma.masked_array(X), "MaskedArray"),
+        (np.zeros(3, "i4,f8"), "void"),
+        ({1, 2}, "set"),
+        (np.zeros(4, "i1,f8")["f1"], "odd addresses"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_unsupported_arguments(value: Any, message: str) -> None:
+    with pytest.raises(Unsupported, match=message):
+        capture(lambda x: x, (value,), {})
+
+
+def test_matrix_is_unsupported() -> None:
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.matrix([[1.0]])
+    with pytest.raises(Unsupported, match="matrix"):
+        capture(lambda x: x + 1, (matrix,), {})
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "hint"),
+    [
+        (lambda x: np.unique(x), "np.unique", "np.sort"),
+        (lambda x: np.nonzero(x), "np.nonzero", "np.where"),
+        (lambda x: np.linalg.svd(x), "np.linalg.svd", ""),
+        (lambda x: np.allclose(x, x), "np.allclose", "np.isclose(a, b).all()"),
+        (lambda x: np.add.reduceat(x, [0, 1]), "np.add.reduceat", ""),
+        (lambda x: x.base, ".base", ""),
+        (lambda x: x.flat, ".flat", "x.ravel()"),
+        (lambda x: x.ctypes, ".ctypes", ""),
+        (lambda x: x.view(np.int64), "x.view", ""),
+        (lambda x: open("nowhere"), "open()", "outside"),
+    ],
+)
+def test_unsupported_functions(function: Any, name: str, hint: str) -> None:
+    with pytest.raises(Unsupported) as raised:
+        capture(function, (X,), {})
+    assert name in raised.value.message
+    assert hint in raised.value.hint
+    assert raised.value.location is not None
+
+
+def test_unknown_attribute_lists_close_names() -> None:
+    with pytest.raises(AttributeError, match=r"has no attribute 'summ'; did you mean 'sum'"):
+        capture(lambda x: x.summ(), (X,), {})
+
+
+def test_hasattr_works(agree: Callable[..., Any]) -> None:
+    agree(lambda x: (hasattr(x, "shape"), hasattr(x, "detach"), getattr(x, "grad", 1)), X)
+
+
+def test_the_users_own_errors_pass_through() -> None:
+    def f(x: Any, n: int) -> Any:
+        if x.ndim != 3:
+            raise KeyError(f"three axes, please, not {x.ndim}")
+        return x / n
+
+    with pytest.raises(KeyError, match="three axes, please, not 2"):
+        capture(f, (X, 1), {})
+    with pytest.raises(ZeroDivisionError):
+        capture(lambda x, n: x * (1 / n), (X, 0), {})
+
+
+def test_what_is_no_plain_function() -> None:
+    def numbers(x: Any) -> Any:
+        yield x
+
+    async def later(x: Any) -> Any:
+        return x
+
+    for function, message in ((numbers, "a generator"), (later, "an async function")):
+        with pytest.raises(CaptureError, match=message):
+            capture(function, (X,), {})
+    with pytest.raises(CaptureError, match="compiles Python functions"):
+        capture(3, (X,), {})
+
+
+def test_print_is_remarked(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        print("shape", x.shape, x)
+        return x
+
+    captured = capture(f, (X,), {})
+    assert "shape (3, 4) <array f64[3, 4]" in capsys.readouterr().out
+    assert "print runs while compiling" in str(captured.remarks[0])
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(TypeError, match="missing a required argument: 'y'"):
+        capture(lambda x, y: x, (X,), {})
+
+
+def test_too_many_entries() -> None:
+    with pytest.raises(Unsupported, match="too many entries"):
+        capture(lambda x: np.array(x), ([0.0] * 20_000,), {})
