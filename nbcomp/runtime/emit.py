@@ -1,8 +1,8 @@
 """Structured LLVM text for the run time's own native code: locals, fields, ifs and loops.
 
-The native entry, the pool and the buffer cache are a few hundred instructions over C structs.  A struct
-is a NumPy dtype (`struct`), so that Python fills with the very layout the code reads: `u8` fields are
-pointers, `i4`/`i8` integers.  Locals are stack slots; the SROA pass turns them into registers.
+The native entry, the pool and the buffer cache are small programs over C structs.  A struct is a
+NumPy dtype (`struct`), so that Python fills the very layout the code reads: `u8` fields are
+pointers, `i4` and `i8` integers.  Locals are stack slots; the SROA pass turns them into registers.
 Knows nothing of plans or Python objects.
 """
 
@@ -100,7 +100,11 @@ class Value:
 
     def at(self, offset: Value | int) -> Value:
         """The pointer this many bytes further."""
+        if isinstance(offset, int) and offset == 0:
+            return self
         text = str(offset) if isinstance(offset, Value) else f"i64 {offset}"
+        if self.text.startswith("@") and isinstance(offset, int):  # a constant, not an instruction
+            return Value(self.function, f"getelementptr (i8, ptr {self.text}, {text})", "ptr")
         return self.function.value(f"getelementptr i8, ptr {self.text}, {text}", "ptr")
 
     def load(self, kind: str, offset: Value | int = 0) -> Value:
@@ -199,7 +203,9 @@ class Function:
             return self.constant(0, "i64")
         return self.value(f"call {result} {target}({values})", result)
 
-    def select(self, condition: Value, yes: Value | int, no: Value | int, kind: str = "i64") -> Value:
+    def select(
+        self, condition: Value, yes: Value | int, no: Value | int, kind: str = "i64"
+    ) -> Value:
         """One of two values."""
         a, b = self.constant(yes, kind), self.constant(no, kind)
         return self.value(f"select {condition}, {a}, {b}", kind)

@@ -1,7 +1,7 @@
 """From LLVM text or an object file to callable addresses in this process.
 
-The thinnest layer over llvmlite's MCJIT: no passes of its own beyond what the caller asks for, and
-the code lives as long as its `Code` object.  llvmlite is imported on first use.  Knows nothing of plans.
+The thinnest layer over llvmlite's MCJIT: no passes beyond what the caller asks for, and the code
+lives as long as its `Code` object.  llvmlite is imported on first use.  Knows nothing of plans.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nbcomp.errors import NbcompError
 
 
 class Code:
-    """Machine code in memory: `addresses` by function or global name.  Keep it while they are in use."""
+    """Machine code in memory: `addresses` by name.  Keep it as long as they are in use."""
 
     def __init__(self, engine: Any, addresses: dict[str, int]) -> None:
         self._engine, self.addresses = engine, addresses

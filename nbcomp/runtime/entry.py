@@ -25,9 +25,9 @@ Failed = Callable[[tuple[Any, ...], Plan, int, int], Any]
 
 
 class _Record(ctypes.Structure):
-    """`layout.RECORD`: what the builtin's `self` points at.  Its attributes keep everything alive."""
+    """`layout.RECORD`, the builtin's `self`; its attributes keep everything alive."""
 
-    _fields_ = [(name, ctypes.c_uint64) for name in at.RECORD.names or ()]  # noqa: RUF012
+    _fields_ = [(name, ctypes.c_uint64) for name in at.RECORD.names or ()]
 
     variants: tuple[Variant, ...]
     slow_path: SlowPath
@@ -39,9 +39,9 @@ class _Record(ctypes.Structure):
 class NativeFunction:
     """A function compiled into any number of plans.
 
-    `callable` is what users call.  A call runs the first plan whose guards hold; everything else goes to
-    `slow_path(args, kwargs)`, and a step with a status to `failed(args, plan, step, status)` (by default:
-    the slow path).  Plans with host steps run through `interpret`.
+    `callable` is what users call.  A call runs the first plan whose guards hold.  Everything else
+    goes to `slow_path(args, kwargs)`, and a step that returns a status to `failed(args, plan, step,
+    status)` (by default: the slow path).  Plans with host steps run through `interpret`.
     """
 
     def __init__(
@@ -76,8 +76,9 @@ class NativeFunction:
         """Put another table in place; the old one goes when no call can be using it."""
         record = self._record
         record.retired.append((record.variants, getattr(record, "blocks", None)))
-        head = fill(at.TABLE, [{"count": len(variants), "frame": max((v.frame for v in variants), default=16)}])
-        block = np.concatenate([head.view(np.uint64), np.array([v.address for v in variants], np.uint64)])
+        frame = max((variant.frame for variant in variants), default=16)
+        head = fill(at.TABLE, [{"count": len(variants), "frame": frame}]).view(np.uint64)
+        block = np.concatenate([head, np.array([v.address for v in variants], np.uint64)])
         record.table, record.blocks, record.variants = address(block), [block], variants
         if not record.active:
             record.retired.clear()
@@ -104,7 +105,7 @@ def _ready() -> Library | None:
 class _Method(ctypes.Structure):
     """`PyMethodDef`."""
 
-    _fields_ = [  # noqa: RUF012 (ctypes' own protocol)
+    _fields_ = [
         ("name", ctypes.c_char_p),
         ("function", ctypes.c_void_p),
         ("flags", ctypes.c_int),
@@ -114,15 +115,16 @@ class _Method(ctypes.Structure):
 
 @cache
 def _method(native: Library, name: str, doc: str | None) -> _Method:
-    """Builtins point at their definition until the very end of their lives, so that it is kept for ever."""
-    fastcall, keywords = 0x80, 0x2
-    return _Method(name.encode(), native["entry"], fastcall | keywords, doc.encode() if doc else None)
+    """Builtins point at their definition until the very end of their lives: it is kept for ever."""
+    flags = 0x80 | 0x2  # METH_FASTCALL | METH_KEYWORDS
+    return _Method(name.encode(), native["entry"], flags, doc.encode() if doc else None)
 
 
 def _builtin(native: Library, name: str, doc: str | None, record: _Record) -> Callable[..., Any]:
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     new = kind(("PyCFunction_NewEx", ctypes.pythonapi))
-    function: Callable[..., Any] = new(ctypes.addressof(_method(native, name, doc)), record, "nbcomp")
+    method = ctypes.addressof(_method(native, name, doc))
+    function: Callable[..., Any] = new(method, record, "nbcomp")
     return function
 
 

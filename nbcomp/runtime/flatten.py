@@ -1,7 +1,7 @@
 """Plans as C structs: what the native entry reads, built once per plan and owned by NumPy arrays.
 
-Guards become a program of fetches and checks, cheapest and most telling first; sources that share a prefix
-share its fetches.  Knows the layouts and the plan, nothing of how they are run.
+Guards become a program of fetches and checks, cheapest and most telling first; sources that share a
+prefix share its fetches.  Knows the layouts and the plan, nothing of how they are run.
 """
 
 from __future__ import annotations
@@ -37,14 +37,18 @@ _PLAIN = (int, bool, str, bytes)  # types whose == is nothing but equality
 
 
 def _cheapness(guard: Guard) -> int:
-    """Arrays given as arguments tell variants apart best, then other plain arguments, then the rest."""
+    """Arrays given as arguments tell variants apart best, then other plain arguments, then the
+    rest.
+    """
     if guard.source.kind != "argument" or guard.source.path:
         return 2
     return 0 if isinstance(guard, ArrayGuard) else 1
 
 
 class Variant:
-    """One plan, flattened: `address` of its struct, and `frame`, the bytes of stack a call needs."""
+    """One plan, flattened: `address` of its struct, and `frame`, the bytes of stack a call
+    needs.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -151,7 +155,7 @@ class Variant:
         self._checks.append(build(guard) | {"value": value})  # type: ignore[operator]
 
     def _array_check(self, guard: ArrayGuard) -> dict[str, int]:
-        rows = []
+        rows: list[int] = []
         for n, stride in zip(guard.shape, guard.strides, strict=True):
             free = n == 1 or 0 in guard.shape  # nothing is reached by this stride
             rows.extend((n, stride, 0 if free else -1))
@@ -222,7 +226,7 @@ class Variant:
         plan = self.plan
         constants = []
         for slot, array in plan.constants.items():
-            constants.append({"slot": slot, "at": interpret.data_address(array)})
+            constants.append({"slot": slot, "at": address(array)})
         temps = [{"slot": slot, "at": offset} for slot, offset in plan.temps.items()]
         members = self._pointed("constant", at.PLACED, constants)
         members |= self._pointed("temp", at.PLACED, temps)
@@ -231,6 +235,10 @@ class Variant:
         members["release"] = int(plan.seconds >= _RELEASE)
         members["parallel"] = int(any(isinstance(s, Step) and s.grain for s in plan.steps))
         members["arena"] = plan.arena
+        members["prepare"] = int(bool(plan.constants or plan.arena or members["parallel"]))
+        one = len(plan.outputs) == 1 and plan.single
+        scalar = any(isinstance(o, Output) and o.scalar for o in plan.outputs)
+        members["pack"] = int(scalar or not one)
         if 0 < plan.arena < memory.LARGE:
             block = np.empty(plan.arena + memory.ALIGNMENT, np.uint8)
             self._keep.append(block)
@@ -239,11 +247,16 @@ class Variant:
 
     def _output(self, output: Output | Given) -> dict[str, int]:
         if isinstance(output, Given):
-            return {"kind": at.SAME, "slot": self._value(output.source)}
+            return {"kind": at.GIVEN, "slot": self._value(output.source)}
         if output.scalar:
             self._stores += 1
             descr = id(memory.native_dtype(output.dtype))
-            return {"kind": at.SCALAR, "slot": output.slot, "descr": descr, "bytes": self._stores - 1}
+            return {
+                "kind": at.SCALAR,
+                "slot": output.slot,
+                "descr": descr,
+                "bytes": self._stores - 1,
+            }
         row, blocks = memory.describe(output.dtype, output.shape, output.strides)
         self._keep.append(blocks)
         return row | {"slot": output.slot}
@@ -266,6 +279,7 @@ class Variant:
                     "grain": step.grain,
                     "segment": max(1, -(-step.extent // pieces)),
                     "check": int(since >= _NOTICE),
+                    "plain": int(since < _NOTICE and not step.grain and step.extent > 0),
                 }
             )
             since = 0.0 if since >= _NOTICE else since

@@ -1,7 +1,8 @@
-"""Plans run from Python: the meaning the native entry must agree with, and the only way to run host steps.
+"""Plans run from Python: the meaning the native entry must agree with, and the only way to run host
+steps.
 
-`mismatch` says why a plan does not hold for a call, in the user's words; `execute` runs one whose guards
-hold.  Where the native entry cannot be used this is also how every call is run.
+`mismatch` says why a plan does not hold for a call, in the user's words; `execute` runs one whose
+guards hold.  Where the native entry cannot be used this is also how every call is run.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from nbcomp.runtime.plan import (
     Source,
     Step,
     ValueGuard,
+    View,
 )
-from nbcomp.types import DType
 
 
 class StepFailed(Exception):
@@ -93,7 +94,9 @@ def mismatch(plan: Plan, args: tuple[Any, ...]) -> str | None:
         try:
             value = resolve(guard.source, args)
         except Exception as error:  # whatever the user's own lookup raises
-            return f"{guard.source.describe()} is not there any more ({type(error).__name__}: {error})"
+            return (
+                f"{guard.source.describe()} is not there any more ({type(error).__name__}: {error})"
+            )
         reason = _CHECKS[type(guard)](guard, value)
         if reason:
             return f"{guard.source.describe()} {reason}"
@@ -109,7 +112,7 @@ def _overlap(plan: Plan, values: list[Any]) -> str | None:
         ranges = []
         for i, guard in zip(pair, (one, two), strict=True):
             low, high = extent(guard)
-            start = data_address(values[i])
+            start = address(values[i])
             ranges.append((start + low, start + high))
         if ranges[0][1] > ranges[1][0] and ranges[1][1] > ranges[0][0]:
             names = (one.source.describe(), two.source.describe())
@@ -144,7 +147,7 @@ def _same_strides(guard: ArrayGuard, strides: tuple[int, ...]) -> bool:
 def _scalar(guard: ScalarGuard, value: Any) -> str | None:
     if type(value) is not guard.type:
         return f"was of type {guard.type.__name__} and is now of type {type(value).__name__}"
-    if guard.type is int and not guard.low <= value <= guard.high:
+    if type(value) is int and not guard.low <= value <= guard.high:
         return f"is {value}, outside of {guard.low} … {guard.high} it was compiled for"
     return None
 
@@ -172,7 +175,8 @@ def same(expected: Any, value: Any) -> bool:
 
 
 def _length(guard: LengthGuard, value: Any) -> str | None:
-    if type(value) is not guard.type:
+    kind: type = type(value)
+    if kind is not guard.type:
         return f"was of type {guard.type.__name__} and is now of type {type(value).__name__}"
     if len(value) != guard.length:
         return f"had {guard.length} entries and now has {len(value)}"
@@ -199,14 +203,14 @@ def array_guard(plan: Plan, index: int) -> ArrayGuard:
 
 def extent(guard: ArrayGuard) -> tuple[int, int]:
     """First byte, and byte after the last, relative to the data pointer (not for empty arrays)."""
-    reach = [(n - 1) * stride for n, stride in zip(guard.shape, guard.strides, strict=True)]
-    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    low, high = _reach(guard.shape, guard.strides)
     return low, high + guard.dtype.itemsize
 
 
-def data_address(array: Any) -> int:
-    """Where an array's data starts."""
-    return address(array)
+def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
+    """Offsets of the first and the last element that are reached."""
+    steps = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+    return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
 
 
 # Running
@@ -267,19 +271,18 @@ def _native(step: Step, slots: list[int]) -> int:
 
 def _host(step: HostStep, slots: list[int]) -> None:
     """Call a library routine on views of the slots."""
-    result = step.function(*(_view(slots[slot], *rest) for slot, *rest in step.inputs))
+    result = step.function(*(_view(slots, view) for view in step.inputs))
     results = result if len(step.outputs) != 1 else (result,)
-    for (slot, *rest), value in zip(step.outputs, results, strict=True):
-        np.copyto(_view(slots[slot], *rest), value)
+    for view, value in zip(step.outputs, results, strict=True):
+        np.copyto(_view(slots, view), value)
 
 
-def _view(
-    start: int, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...]
-) -> np.ndarray[Any, Any]:
+def _view(slots: list[int], view: View) -> np.ndarray[Any, Any]:
     """An array over memory that the plan owns, without copying."""
+    slot, dtype, shape, strides = view
     if 0 in shape:
         return np.empty(shape, dtype)
-    reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
-    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-    memory_ = (ctypes.c_char * (high - low + dtype.itemsize)).from_address(start + low)
+    low, high = _reach(shape, strides)
+    size = high - low + dtype.itemsize
+    memory_: Any = (ctypes.c_char * size).from_address(slots[slot] + low)
     return np.ndarray(shape, dtype, memory_, -low, strides)

@@ -1,13 +1,16 @@
-"""What the native code sees: our own structs, CPython's and NumPy's, and the table of their functions.
+"""What the native code sees: our own structs, CPython's and NumPy's, and the table of their
+functions.
 
-Our structs are NumPy dtypes that Python fills and generated code reads.  The layouts of `PyArrayObject`,
-`PyFloatObject`, `PyComplexObject` and a ctypes object are fixed by their public headers; `trusted`
-compares them with real objects once, and without its consent no native entry is used.
+Our structs are NumPy dtypes that Python fills and generated code reads.  The layouts of
+`PyArrayObject`, `PyFloatObject`, `PyComplexObject` and a ctypes object are fixed by their public
+headers; `trusted` compares them with real objects once, and without its consent no native entry is
+used.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import sys
 import sysconfig
 from functools import cache
@@ -17,8 +20,8 @@ import numpy as np
 
 from nbcomp.runtime.emit import Function, Value, struct
 
-# Offsets in bytes: numpy/ndarraytypes.h (tagPyArrayObject_fields), cpython/{floatobject,complexobject}.h,
-# _ctypes/ctypes.h (CDataObject.b_ptr), on 64-bit builds with a 16-byte object header.
+# Offsets in bytes, on 64-bit builds with a 16-byte object header: numpy/ndarraytypes.h
+# (tagPyArrayObject_fields), cpython/{floatobject,complexobject}.h, _ctypes/ctypes.h (b_ptr).
 TYPE, SIZE, FLOAT = 8, 16, 16
 DATA, NDIM, DIMS, STRIDES, BASE, DESCR, FLAGS, HANDLER = 16, 24, 32, 40, 48, 56, 64, 88
 KIND = 24  # of PyArray_Descr: one character
@@ -26,58 +29,70 @@ OWNDATA, ALIGNED, WRITEABLE = 0x4, 0x100, 0x400
 
 # One instruction of a guard program: fetch a value into values[value], or check it.
 CHECK = struct(
-    op="i4", value="i4", parent="i4", store="i4", slot="i8", first="u8", second="u8", low="i8", high="i8"
-)
-ARGUMENT, GLOBAL, CELL, OBJECT, ITEM, ATTRIBUTE = range(6)
-IS_ARRAY, IS_FLOAT, IS_INT, IS_BOOL, IS_OBJECT, HAS_BITS, EQUALS, SATISFIES, HAS_LENGTH, HAS_KEYS = range(
-    8, 18
-)
+    op="i4", value="i4", parent="i4", store="i4",
+    slot="i8", first="u8", second="u8", low="i8", high="i8",
+)  # fmt: skip
+GLOBAL, CELL, OBJECT, ITEM, ATTRIBUTE = range(5)
+IS_ARRAY, IS_FLOAT, IS_INT, IS_BOOL, IS_OBJECT = range(5, 10)
+HAS_BITS, EQUALS, SATISFIES, HAS_LENGTH, HAS_KEYS = range(10, 15)
+FETCHED = 2  # what a fetch answers; a check that holds answers 1, a failed one 0
 
 # Two byte ranges, relative to the pointers in two slots, that must not overlap.
 PAIR = struct(slot="i8", low="i8", high="i8", other="i8", other_low="i8", other_high="i8")
 
-# kind: a small array, a large one from the buffer cache, a scalar, or the object in values[slot].
+# kind: a small array, a large one from the buffer cache, a scalar, or the object values[slot].
 OUTPUT = struct(kind="i8", slot="i8", descr="u8", nd="i8", dims="u8", strides="u8", bytes="i8")
-SMALL, LARGE, SCALAR, SAME = range(4)
+SMALL, LARGE, SCALAR, GIVEN = range(4)
 
+# segment: iterations between two looks at signals (`check`); plain: one call does it all.
 STEP = struct(
-    function="u8", slots="u8", count="i8", params="u8", extent="i8", grain="i8", segment="i8", check="i8"
-)
+    function="u8", slots="u8", count="i8", params="u8", extent="i8", grain="i8", segment="i8",
+    check="i8", plain="i8",
+)  # fmt: skip
 PLACED = struct(slot="i8", at="i8")  # a slot and what goes there: an address or an arena offset
 
+# prepare, pack: there is work of this kind; release: run without the GIL; owner: the plan.
+# The last six are areas of a call's frame, as offsets.
 VARIANT = struct(
     positional="i8", checks="u8", check_count="i8", pairs="u8", pair_count="i8",
     constants="u8", constant_count="i8", temps="u8", temp_count="i8",
     arena="i8", arena_block="u8", arena_busy="i8",
     outputs="u8", output_count="i8", steps="u8", step_count="i8",
-    single="i8", parallel="i8", release="i8", owner="u8", host="u8",
-    values="i8", value_count="i8", slots="i8", stores="i8", buffers="i8", results="i8",
+    single="i8", parallel="i8", release="i8", prepare="i8", pack="i8", owner="u8", host="u8",
+    value_count="i8", values="i8", slots="i8", stores="i8", buffers="i8", results="i8",
 )  # fmt: skip
 TABLE = struct(count="i8", frame="i8")  # followed by `count` pointers to variants
 RECORD = struct(table="u8", active="i8", slow="u8", failed="u8")
 STORE = 32  # bytes of one scalar's storage: the largest NumPy scalar is complex256
 
 _FUNCTIONS = (
-    "Py_IncRef", "Py_DecRef", "PyErr_Clear", "PyErr_Occurred", "PyErr_CheckSignals", "PyErr_NoMemory",
-    "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree",
-    "PyDict_GetItemWithError", "PyDict_Size", "PyDict_Next", "PyCell_Get", "PySequence_GetItem",
-    "PyObject_GetItem", "PyObject_GetAttr", "PyObject_RichCompareBool", "PyObject_IsTrue",
-    "PyObject_CallFunctionObjArgs", "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong",
-    "PyTuple_New", "PyTuple_SetItem", "PyDict_New", "PyDict_SetItem", "PyErr_SetNone",
-    "PyThread_acquire_lock", "PyThread_release_lock", "PyTraceMalloc_Track", "PyObject_Vectorcall", "PyTuple_GetItem",
+    "Py_IncRef", "Py_DecRef", "PyErr_Clear", "PyErr_Occurred", "PyErr_CheckSignals",
+    "PyErr_NoMemory", "PyErr_SetNone", "PyEval_SaveThread", "PyEval_RestoreThread",
+    "PyMem_RawMalloc", "PyMem_RawFree", "PyDict_GetItemWithError", "PyDict_Size", "PyDict_Next",
+    "PyDict_New", "PyDict_SetItem", "PyCell_Get", "PySequence_GetItem", "PyTuple_New",
+    "PyTuple_Size", "PyTuple_GetItem", "PyTuple_SetItem", "PyLong_AsLongLongAndOverflow",
+    "PyLong_FromLongLong", "PyObject_GetItem", "PyObject_GetAttr", "PyObject_RichCompareBool",
+    "PyObject_Vectorcall", "PyThread_acquire_lock", "PyThread_release_lock",
+    "PyTraceMalloc_Track",
 )  # fmt: skip
-_NUMPY = {
-    "PyArray_Type": 2, "PyArray_DescrFromType": 45, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94,
+_NUMPY = {  # indices into the table, numpy/__multiarray_api.h
+    "PyArray_Type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94,
     "PyArray_EquivTypes": 182, "PyDataMem_GetHandler": 305,
 }  # fmt: skip
 _OBJECTS: dict[str, Any] = {
     "float": float, "int": int, "bool": bool, "dict": dict, "tuple": tuple, "list": list,
-    "None": None, "True": True, "MemoryError": MemoryError, "ReferenceError": ReferenceError,
+    "None": None, "True": True, "ReferenceError": ReferenceError,
 }  # fmt: skip
 _LIBRARY = ("malloc", "free", "madvise")  # of the C library; null where it has none
-_EXTRA = ("start_pool", "handler")  # filled by `pool` and `memory`
+_CONNECTED = ("start_pool", "handler")  # objects of `pool` and `memory`, filled in by them
+RARE = (  # our own functions that the entry calls
+    "check", "disjoint", "prepare", "give_arena", "output", "segments", "pack", "fail", "host",
+    "slow",
+)  # fmt: skip
 
-API = struct(**dict.fromkeys((*_FUNCTIONS, *_NUMPY, *_OBJECTS, *_LIBRARY, *_EXTRA), "u8"))
+API = struct(
+    **dict.fromkeys((*_FUNCTIONS, *_NUMPY, *_OBJECTS, *_LIBRARY, *_CONNECTED, *RARE), "u8")
+)
 
 
 def api(f: Function, name: str) -> Value:
@@ -98,11 +113,11 @@ def function_address(function: Any) -> int:
 @cache
 def numpy_api() -> Any:
     """NumPy's table of C functions, as an array of addresses."""
-    from numpy._core import _multiarray_umath  # the name every compiled extension imports it by
-
+    # The name by which every compiled extension imports it.
+    module: Any = importlib.import_module("numpy._core._multiarray_umath")
     kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     get = kind(("PyCapsule_GetPointer", ctypes.pythonapi))
-    address = get(_multiarray_umath._ARRAY_API, None)
+    address = get(module._ARRAY_API, None)
     return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -122,7 +137,7 @@ def api_table() -> np.ndarray[Any, Any]:
 
 
 class _Probe(ctypes.Structure):
-    _fields_ = [("field", ctypes.c_int64 * 8)]  # noqa: RUF012 (ctypes' own protocol)
+    _fields_ = [("field", ctypes.c_int64 * 8)]
 
 
 def _read(owner: object, offset: int, kind: Any = ctypes.c_int64) -> Any:

@@ -1,8 +1,9 @@
 """Large buffers: outputs and arenas of 256 KB or more are 64-byte aligned and recycled when freed.
 
-A fresh 64 MB output costs more in page faults than its arithmetic.  The arrays are ordinary ndarrays that
-own their data: NumPy gives it back through our memory handler when they die.  The cache is bounded;
-`trim()` empties it, `statistics()` shows it.  The machinery is native (`memory_code`); this is its face.
+A fresh 64 MB output costs more in page faults than its arithmetic.  The arrays are ordinary
+ndarrays that own their data: NumPy gives it back through our memory handler when they die.  The
+cache is bounded; `trim()` empties it, `statistics()` shows it.  The machinery is native
+(`memory_code`); this is its face.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LIMIT = 512 << 20  # bytes kept for reuse at most, and at most 1/16 of the mach
 class _Handler(ctypes.Structure):
     """`PyDataMem_Handler`, version 1 (numpy/ndarraytypes.h)."""
 
-    _fields_ = [  # noqa: RUF012 (ctypes' own protocol)
+    _fields_ = [
         ("name", ctypes.c_char * 127),
         ("version", ctypes.c_uint8),
         ("context", ctypes.c_void_p),
@@ -42,7 +43,9 @@ class _Handler(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Statistics:
-    """The cache now: bytes and blocks waiting for reuse, bytes lent out, and how often a block was there."""
+    """The cache now: bytes and blocks waiting for reuse, bytes lent out, and how often a block was
+    there.
+    """
 
     bytes: int
     blocks: int
@@ -53,7 +56,9 @@ class Statistics:
 
 
 def attach(native: Library) -> None:
-    """Connect a freshly compiled library: its handler capsule and its limit.  Both live for ever."""
+    """Connect a freshly compiled library: its handler capsule and its limit.  Both live for
+    ever.
+    """
     names = ("malloc", "calloc", "realloc", "free")
     functions = [native[f"data_{name}"] for name in names]
     handler = _Handler(b"nbcomp", 1, None, *functions)
@@ -61,7 +66,7 @@ def attach(native: Library) -> None:
     name = b"mem_handler"
     capsule = make(("PyCapsule_New", ctypes.pythonapi))(ctypes.addressof(handler), name, None)
     _immortal.extend((handler, name, capsule))
-    native.api["handler"] = id(capsule)
+    native.connect(handler=capsule)
     native.memory["limit"] = default_limit()
 
 
@@ -78,7 +83,9 @@ def default_limit() -> int:
 
 
 def set_limit(limit: int) -> None:
-    """Let the cache hold at most this many bytes (0: recycle nothing); what is in it now is freed."""
+    """Let the cache hold at most this many bytes (0: recycle nothing); what is in it now is
+    freed.
+    """
     native = library()
     if native is not None:
         native.memory["limit"] = max(0, limit)
@@ -97,14 +104,18 @@ def statistics() -> Statistics:
     native = library()
     if native is None:
         return Statistics(0, 0, 0, 0, 0, 0)
-    state = {name: int(native.memory[name]) for name in ("bytes", "lent", "hits", "misses", "limit")}
+    state = {
+        name: int(native.memory[name]) for name in ("bytes", "lent", "hits", "misses", "limit")
+    }
     return Statistics(blocks=int(native.memory["count"]), **state)
 
 
 def describe(
     dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None = None
 ) -> tuple[dict[str, int], list[np.ndarray[Any, Any]]]:
-    """The native description of a new array (a row of `layout.OUTPUT`), and the blocks it points into."""
+    """The native description of a new array (a row of `layout.OUTPUT`), and the blocks it points
+    into.
+    """
     size = TensorType(dtype, shape).nbytes
     dims = np.array(shape or (0,), np.int64)
     blocks = [dims]

@@ -1,8 +1,9 @@
-"""The cache of large buffers, as LLVM text: `take` and `give`, and NumPy's memory handler over them.
+"""The cache of large buffers, as LLVM text: `take` and `give`, and NumPy's memory handler over
+them.
 
-A block is 64-byte aligned (2 MB when large, for huge pages) and has a header of 64 bytes before it that
-holds its raw pointer and its capacity.  Freed blocks wait in a short list, newest last; the list is
-bounded in entries and bytes, and the oldest go first.  All of it runs with the GIL held.
+A block is 64-byte aligned (2 MB when large, for huge pages) and has a header of 64 bytes before it
+that holds its raw pointer and its capacity.  Freed blocks wait in a short list, newest last; the
+list is bounded in entries and bytes, and the oldest go first.  All of it runs with the GIL held.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _UNIT = 64 * 1024  # capacities are multiples of this
 _HUGE, _HUGE_PAGE = 4 << 20, 2 << 20  # from this size on, ask for huge pages (as NumPy does)
 _MADV_HUGEPAGE = 14  # linux/mman.h
 
-GLOBALS = f"@memory = global [{MEMORY.itemsize + ENTRIES * ENTRY.itemsize} x i8] zeroinitializer, align 64"
+_SIZE = MEMORY.itemsize + ENTRIES * ENTRY.itemsize
+GLOBALS = f"@memory = global [{_SIZE} x i8] zeroinitializer, align 64"
 
 
 def emit() -> list[str]:

@@ -1,25 +1,27 @@
-"""The run time's own machine code: the entry, the pool and the buffer cache, compiled once per process.
+"""The run time's own machine code, compiled once per process: entry, pool and buffer cache.
 
-`library()` gives it, or None where it cannot be used (another interpreter, an unknown struct layout, no
-llvmlite): callers then run plans from Python.
+Two parts: the entry, optimised, and the rest, compiled fast.  `library()` gives both, or None where
+they cannot be used (another interpreter, an unknown struct layout, no llvmlite): plans then run
+from Python.
 """
 
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import entry_code, layout, memory_code, pool_code
-from nbcomp.runtime.emit import PAUSE_DECLARATION, struct
+from nbcomp.runtime import entry_code, layout, memory_code, pool_code, rare_code
+from nbcomp.runtime.emit import PAUSE_DECLARATION, Struct, struct
 from nbcomp.runtime.engine import Code, load, target_machine
 
-_PASSES = ("sroa", "simplify_cfg", "instruction_combine")
-_NAMES = (
-    "api", "entry", "allocate", "memory", "take", "give", "trim",
+_ENTRY = ("api", "entry")
+_REST = (
+    "api", *layout.RARE, "allocate", "memory", "take", "give", "trim",
     "data_malloc", "data_calloc", "data_realloc", "data_free",
     "pool", "pool_started", "pool_run", "pool_worker", "pool_lock", "pool_unlock",
 )  # fmt: skip
@@ -28,47 +30,86 @@ _NAMES = (
 class Library:
     """The compiled code with its globals as NumPy structs over the memory they lie in."""
 
-    def __init__(self, code: Code) -> None:
-        self._code = code
-        self.api = self._struct("api", layout.API)
+    def __init__(self, entry: Code, rest: Code) -> None:
+        self._entry, self._rest = entry, rest
         self.memory = self._struct("memory", memory_code.MEMORY)
         self.pool = self._struct("pool", pool_code.POOL)
         self.pool_started = self._struct("pool_started", struct(value="i8"))
-        self.api[...] = layout.api_table()[0]
+        table = layout.api_table()[0]
+        for name in layout.RARE:
+            table[name] = rest[name]
+        self._table = table
+        self.connect()
+
+    def connect(self, **objects: object) -> None:
+        """Put (immortal) objects into the tables of both parts."""
+        for name, value in objects.items():
+            self._table[name] = id(value)
+        for code in (self._entry, self._rest):
+            _over(code["api"], layout.API)[...] = self._table
 
     def __getitem__(self, name: str) -> int:
-        return self._code[name]
+        return self._entry[name] if name == "entry" else self._rest[name]
 
-    def _struct(self, name: str, kind: Any) -> Any:
-        memory = (ctypes.c_char * kind.itemsize).from_address(self._code[name])
-        return np.frombuffer(memory, kind, 1).reshape(())
+    def _struct(self, name: str, kind: Struct) -> Any:
+        return _over(self._rest[name], kind)
 
     def function(self, name: str, result: Any, *args: Any, gil: bool = True) -> Callable[..., Any]:
         """A native function for Python; `gil`: it runs with the GIL held."""
         kind = (ctypes.PYFUNCTYPE if gil else ctypes.CFUNCTYPE)(result, *args)
-        return kind(self._code[name])
+        return kind(self[name])
 
 
-def text() -> str:
-    """The LLVM text of everything."""
+def _over(where: int, kind: Struct) -> Any:
+    """One struct at an address."""
+    memory: Any = (ctypes.c_char * kind.itemsize).from_address(where)
+    return np.ndarray((), kind, memory)
+
+
+def texts() -> tuple[str, str]:
+    """The LLVM text of the entry, and of everything else."""
+    api = f"@api = global [{layout.API.itemsize} x i8] zeroinitializer, align 64"
     head = [
-        f"@api = global [{layout.API.itemsize} x i8] zeroinitializer, align 64",
+        api,
         memory_code.GLOBALS,
         pool_code.GLOBALS,
         PAUSE_DECLARATION,
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
     ]
-    return "\n".join([*head, *entry_code.emit(), *memory_code.emit(), *pool_code.emit()])
+    rest = [*head, *rare_code.emit(), *memory_code.emit(), *pool_code.emit()]
+    return "\n".join([api, *entry_code.emit()]), "\n".join(rest)
+
+
+_lock = threading.Lock()
+
+
+def library() -> Library | None:
+    """The compiled library of this process, or None; the first call takes some 30 ms."""
+    with _lock:
+        return _library()
+
+
+def loaded() -> Library | None:
+    """The library if it has been compiled already."""
+    return _library() if _library.cache_info().currsize else None
+
+
+def prefetch() -> None:
+    """Compile the library on another thread, while this one still captures the first program."""
+    if layout.trusted() and not _library.cache_info().currsize:
+        threading.Thread(target=library, name="nbcomp-native").start()
 
 
 @cache
-def library() -> Library | None:
-    """The compiled library of this process, or None."""
+def _library() -> Library | None:
     if not layout.trusted():
         return None
+    entry, rest = texts()
     try:
-        code = load(text(), _NAMES, target_machine(1), _PASSES)
-    except ImportError:
+        # Optimising code generation costs 30 µs an instruction: only where every call passes.
+        careful = load(entry, _ENTRY, target_machine(1), ("sroa", "simplify_cfg"))
+        quick = load(rest, _REST, target_machine(0))
+    except ImportError:  # no llvmlite
         return None
-    return Library(code)
+    return Library(careful, quick)

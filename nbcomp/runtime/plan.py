@@ -1,8 +1,8 @@
 """What the run time executes: a `Plan` is the whole compiled program as plain data.
 
-Storage is numbered: slot k is a pointer.  Inputs, constants, temps and outputs each own slots; a `Step`
-names the slots its kernel stage works on.  Guards say for which calls the plan is valid.  This module is
-only the description; `entry` runs it natively, `interpret` in Python.
+Storage is numbered: slot k is a pointer.  Inputs, constants, temps and outputs each own slots; a
+`Step` names the slots its kernel stage works on.  Guards say for which calls the plan is valid.
+This module is only the description; `entry` runs it natively, `interpret` in Python.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class Source:
 
 @dataclass(frozen=True)
 class ArrayGuard:
-    """The value is exactly an ndarray (no subclass) of this dtype (native byte order), shape and strides
-    (bytes), aligned to its itemsize; its data pointer goes to `slot`.  `writable`: it must be writeable."""
+    """The value is exactly an ndarray (no subclass) of this dtype (native byte order), shape and
+    strides (bytes), aligned to its itemsize; its data pointer goes to `slot`.  `writable`: it must
+    be writeable."""
 
     source: Source
     dtype: DType
@@ -49,8 +50,8 @@ class ArrayGuard:
 
 @dataclass(frozen=True)
 class ScalarGuard:
-    """The value is exactly a Python float, int or bool (`type`), an int within low..high; it is stored as
-    float64, int64 or one byte and `slot` points at it."""
+    """The value is exactly a Python float, int or bool (`type`), an int within low..high; it is
+    stored as float64, int64 or one byte and `slot` points at it."""
 
     source: Source
     type: type
@@ -69,7 +70,7 @@ class ObjectGuard:
 
 @dataclass(frozen=True)
 class ValueGuard:
-    """The value has exactly this type and equals this one (Python numbers, strings; NaN equals NaN)."""
+    """The value has exactly this type and equals this one: NaN equals NaN, and -0.0 is not 0.0."""
 
     source: Source
     value: Any
@@ -77,7 +78,8 @@ class ValueGuard:
 
 @dataclass(frozen=True)
 class LengthGuard:
-    """The value is exactly this type (tuple, list, dict) with this many entries; for a dict, these keys."""
+    """The value is exactly a tuple, list or dict with this many entries; a dict: these keys, in
+    this order."""
 
     source: Source
     type: type
@@ -92,8 +94,8 @@ Guard = ArrayGuard | ScalarGuard | ObjectGuard | ValueGuard | LengthGuard
 class Output:
     """A new array of this dtype and shape, made by the run time, whose data is at `slot`.
 
-    scalar: a 0-d result is handed out as a NumPy scalar rather than a 0-d array.  strides: in bytes, for
-    another memory order than C (a permutation of it, without gaps).
+    scalar: a 0-d result is handed out as a NumPy scalar rather than a 0-d array.  strides: in
+    bytes, for another memory order than C (a permutation of it, without gaps).
     """
 
     dtype: DType
@@ -105,7 +107,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Given:
-    """An output that is an object the call can already find: an argument written to, a constant, None."""
+    """An output that is already there: an argument that was written to, a constant, None."""
 
     source: Source
 
@@ -115,9 +117,10 @@ class Step:
     """One stage of a kernel: `status = function(slots[], params[], begin, end)`.
 
     C signature: int64 function(void **buffers, const int64 *params, int64 begin, int64 end), where
-    buffers[i] is the pointer in slot `slots[i]`.  Iterations begin..end of 0..extent are independent if
-    `grain` > 0: then they may be spread over the cores, `grain` iterations at a time.  A status other
-    than 0 ends the call; the arguments are then run in NumPy, which raises the right error.
+    buffers[i] is the pointer in slot `slots[i]`.  Iterations begin..end of 0..extent are
+    independent if `grain` > 0: then they may be spread over the cores, `grain` iterations at a
+    time.  A status other than 0 ends the call; the arguments are then run in NumPy, which raises
+    the right error.
     """
 
     function: int  # address
@@ -128,13 +131,16 @@ class Step:
     name: str = ""
 
 
+View = tuple[int, DType, tuple[int, ...], tuple[int, ...]]  # slot, dtype, shape, strides in bytes
+
+
 @dataclass(frozen=True)
 class HostStep:
     """A library routine of NumPy: outputs[:] = function(*inputs), on arrays over the slots."""
 
     function: Callable[..., Any]
-    inputs: tuple[tuple[int, DType, tuple[int, ...], tuple[int, ...]], ...]  # slot, dtype, shape, byte strides
-    outputs: tuple[tuple[int, DType, tuple[int, ...], tuple[int, ...]], ...]
+    inputs: tuple[View, ...]
+    outputs: tuple[View, ...]
     name: str = ""
 
 
@@ -142,11 +148,12 @@ class HostStep:
 class Plan:
     """A compiled program: valid when all `guards` hold; then the steps run in order.
 
-    slots: how many there are.  constants: slot → array (kept alive here).  temps: slot → byte offset in
-    one arena of `arena` bytes, 64-byte aligned.  outputs: in order, as they are returned; one output is
-    returned by itself when `single`, else a tuple; None when single and there is none.  positional: number of arguments the plan takes.
-    seconds: a rough estimate of the run time, from which the run time decides to release the GIL.
-    disjoint: pairs of array-guard indices whose memory must not overlap (one of them is written to).
+    slots: how many there are.  constants: slot → array (kept alive here).  temps: slot → byte
+    offset in one arena of `arena` bytes, 64-byte aligned.  outputs: in order, as they are returned;
+    one output is returned by itself when `single`, else a tuple; None when single and there is
+    none.  positional: number of arguments the plan takes. seconds: a rough estimate of the run
+    time, from which the run time decides to release the GIL. disjoint: pairs of array-guard indices
+    whose memory must not overlap (one of them is written to).
     """
 
     guards: tuple[Guard, ...]

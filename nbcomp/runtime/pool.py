@@ -1,7 +1,8 @@
-"""The thread pool: daemon threads that each sit in one native call, started at the first parallel step.
+"""The thread pool: daemon threads that each sit in one native call, started when first needed.
 
-The loops are native (`pool_code`); this module starts and stops the threads, follows forks and interpreter
-exit, and decides how many there are.  Without the native library steps run on the calling thread.
+The loops are native (`pool_code`); this module starts and stops the threads, follows forks and
+interpreter exit, and decides how many there are.  Without the native library steps run on the
+calling thread.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from nbcomp.runtime.emit import address
-from nbcomp.runtime.native import Library, library
+from nbcomp.runtime.native import Library, library, loaded
 from nbcomp.runtime.pool_code import WORKER
 
 _guard = threading.Lock()  # one thread at a time starts or stops workers
 _threads: list[threading.Thread] = []
-_immortal: list[object] = []  # locks and worker blocks: small, and late readers may still look at them
+_immortal: list[object] = []  # worker blocks: small, and a late reader may still look at one
 _wanted: int | None = None
 _exiting = False
 
@@ -67,7 +68,7 @@ def set_threads(count: int | None) -> None:
 
 def attach(native: Library) -> None:
     """Let a freshly compiled library start the pool by itself."""
-    native.api["start_pool"] = id(start)
+    native.connect(start_pool=start)
 
 
 def start() -> None:
@@ -95,7 +96,8 @@ def _spawn(native: Library, count: int) -> int:
     """Start up to `count` workers; a system that gives fewer threads gets fewer."""
     run = native.function("pool_worker", None, ctypes.c_int64, gil=False)
     for number in range(count):
-        thread = threading.Thread(target=run, args=(number,), name=f"nbcomp-{number + 1}", daemon=True)
+        name = f"nbcomp-{number + 1}"
+        thread = threading.Thread(target=run, args=(number,), name=name, daemon=True)
         try:
             thread.start()
         except RuntimeError:
@@ -169,7 +171,7 @@ def _forget() -> None:
     global _guard
     _guard = threading.Lock()
     _threads.clear()
-    native = library() if library.cache_info().currsize else None
+    native = loaded()
     if native is not None:
         native.pool_started["value"] = 0
         native.pool[...] = np.zeros((), native.pool.dtype)

@@ -1,23 +1,24 @@
-"""The thread pool's loops and atomics, as LLVM text: `pool_run` for the caller, `pool_worker` for workers.
+"""The thread pool's loops and atomics, as LLVM text: `pool_run` for the caller, `pool_worker`.
 
-A job is opened to whoever comes: `gate` counts the workers inside and has a bit that says it is open.  The
-caller opens it, wakes sleepers, takes chunks itself, closes the gate and waits for those inside; a worker
-that wakes too late finds it closed, so nobody ever waits for a sleeper.  Workers spin briefly for the next
-job, then sleep on a CPython thread lock, which is a plain semaphore and works without the GIL everywhere.
+A job is opened to whoever comes: `gate` counts the workers inside and has a bit that says it is
+open. The caller opens it, wakes sleepers, takes chunks itself, closes the gate and waits for those
+inside; a worker that wakes too late finds it closed, so nobody ever waits for a sleeper.  Workers
+spin briefly for the next job, then sleep on a CPython thread lock: a plain semaphore that needs no
+GIL, everywhere.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from nbcomp.runtime.emit import Function, Struct, Value, struct
+from nbcomp.runtime.emit import Function, Struct, Value
 from nbcomp.runtime.layout import call
 
 _LINE = 64
 _OPEN = 1 << 32
 _INSIDE = _OPEN - 1
 _SPIN = 600  # pauses before sleeping: some 20 µs, longer than the gap between two steps of a call
-_FAN = 4  # how many sleepers each thread wakes: log4(n) hops instead of n system calls by one thread
+_FAN = 4  # sleepers each thread wakes: log4(n) hops instead of n system calls by one thread
 
 
 def _lines(*groups: dict[str, str]) -> Struct:
@@ -39,7 +40,7 @@ POOL = _lines(
     {"function": "u8", "buffers": "u8", "params": "u8", "end": "i8", "grain": "i8", "status": "i8"},
     {"busy": "i8", "waiting": "i8", "lock": "u8", "workers": "u8", "count": "i8", "wanted": "i8"},
 )
-WORKER = struct(asleep="i8", lock="u8", pad0="i8", pad1="i8", pad2="i8", pad3="i8", pad4="i8", pad5="i8")
+WORKER = _lines({"asleep": "i8", "lock": "u8"})
 
 GLOBALS = f"""@pool = global [{POOL.itemsize} x i8] zeroinitializer, align 64
 @pool_started = global i64 0"""
@@ -131,7 +132,10 @@ def _share() -> str:
 
 
 def _run() -> str:
-    """Run begin … end of a step, `grain` iterations at a time, on all threads; alone when the pool is busy."""
+    """Run begin … end of a step, `grain` iterations at a time, on all threads.
+
+    Alone when that is one chunk, there are no workers or the pool is busy.
+    """
     f = Function(
         "pool_run", "i64",
         function="ptr", buffers="ptr", params="ptr", begin="i64", end="i64", grain="i64",
@@ -180,7 +184,7 @@ def _wait_for_workers(f: Function) -> None:
 
 
 def _worker() -> str:
-    """A worker's life: wait for a new epoch, join the job if it is still open, until `stop` is set."""
+    """A worker's life: wait for a new epoch, join its job if still open, until `stop` is set."""
     f = Function("pool_worker", "void", number="i64")
     me = _pool(f, "workers").load("ptr").at(f["number"] * WORKER.itemsize)
     asleep, lock = me.address(WORKER, "asleep"), me.field(WORKER, "lock")
