@@ -1,0 +1,137 @@
+"""Runs a compiled function at every level it went through: each graph snapshot by the operators'
+NumPy references, each set of kernels by the loop interpreter, and the machine code.
+
+The order is that of the compilation: the first level with a wrong answer names the bad pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from nbcomp.compiled import Compiled
+from nbcomp.frontend.result import bind, resolve
+from nbcomp.graph.interpreter import interpret as interpret_graph
+from nbcomp.graph.ir import Graph
+from nbcomp.graph.passes.fusion import FusedGraph
+from nbcomp.loop.grammar import Buffer, Kernel
+from nbcomp.loop.interpreter import interpret as interpret_kernel
+from nbcomp.lowering.program import KernelStep, LibraryStep
+
+Run = Callable[..., Any]
+
+
+def levels(compiled: Compiled, kernels: bool = True) -> Iterator[tuple[str, Run]]:
+    """(what it is, a function of the original arguments) for each level, in order.
+
+    kernels: also the loop levels, whose interpreter is slow.
+    """
+    for snapshot in compiled.trace.snapshots:
+        if snapshot.level == "graph":
+            yield f"graph after {snapshot.name}", _graph_run(compiled, snapshot.value)
+    if kernels:
+        stages = [s.name for s in compiled.trace.snapshots if s.level == "loop"]
+        for stage in dict.fromkeys(stages):
+            yield f"kernels after {stage}", _kernels_run(compiled, stage)
+    yield "machine code", compiled
+
+
+def _bound(compiled: Compiled, args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """The bound arguments, and the arrays that are the graph's inputs."""
+    values = bind(compiled.capture.signature, args, {})
+    native = compiled.native_values(values)
+    guards = compiled.capture.guards[: len(compiled.captured.inputs)]
+    types = [node.type for node in compiled.captured.inputs]
+    found = [resolve(guard.source, native) for guard in guards]
+    return values, [np.asarray(v, t.dtype) for v, t in zip(found, types, strict=True)]
+
+
+def _graph_run(compiled: Compiled, value: Any) -> Run:
+    graph = value.graph if isinstance(value, FusedGraph) else value
+    assert isinstance(graph, Graph)
+
+    def run(*args: Any) -> Any:
+        values, inputs = _bound(compiled, args)
+        outputs = [np.array(a) for a in interpret_graph(graph, inputs)]
+        return compiled.finish(tuple(outputs), values)
+
+    return run
+
+
+def _kernels_run(compiled: Compiled, stage: str) -> Run:
+    """All kernels as they were after `stage`."""
+    first: dict[str, Kernel] = {}
+    chosen: dict[str, Kernel] = {}
+    reached: set[str] = set()
+    for snapshot in compiled.trace.snapshots:
+        if snapshot.level != "loop" or not isinstance(snapshot.value, Kernel):
+            continue
+        first.setdefault(snapshot.kernel, snapshot.value)
+        if snapshot.kernel not in reached:
+            chosen[snapshot.kernel] = snapshot.value
+        if snapshot.name == stage:
+            reached.add(snapshot.kernel)
+
+    def run(*args: Any) -> Any:
+        values, inputs = _bound(compiled, args)
+        memory = _Memory(compiled, inputs)
+        for step in compiled.program.steps:
+            if isinstance(step, LibraryStep):
+                memory.library(step)
+            else:
+                name = step.kernel.name
+                memory.kernel(step, first[name], chosen[name])
+        outputs = [memory.output(slot, t) for slot, t in compiled.program.outputs]
+        return compiled.finish(tuple(outputs), values)
+
+    return run
+
+
+class _Memory:
+    """The slots of a program: arrays whose first byte is the slot's pointer."""
+
+    def __init__(self, compiled: Compiled, inputs: list[Any]) -> None:
+        program = compiled.program
+        self.slots: dict[int, Any] = dict(enumerate(inputs)) | dict(program.constants)
+        for slot, t in program.outputs:
+            self.slots[slot] = np.zeros(max(t.nbytes, 1), np.uint8)
+
+    def view(self, slot: int, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        """The slot as an array; strides in bytes.  A temp is made when it is first seen."""
+        if slot not in self.slots:
+            reach = sum(s * (n - 1) for s, n in zip(strides, shape, strict=True) if s > 0)
+            self.slots[slot] = np.zeros(max(reach, 0) + np.dtype(dtype).itemsize, np.uint8)
+        base = self.slots[slot]
+        if base.dtype == np.uint8 and np.dtype(dtype) != np.uint8:
+            base = np.ndarray((), dtype, base) if math.prod(shape) else np.zeros((), dtype)
+        return as_strided(base, shape, strides)
+
+    def kernel(self, step: KernelStep, first: Kernel, kernel: Kernel) -> None:
+        """Interpret a kernel on its slots."""
+        slot_of = {b.memory: s for b, s in zip(first.buffers, step.slots, strict=True)}
+
+        def array(buffer: Buffer) -> Any:
+            size = buffer.dtype.itemsize
+            strides = tuple(s * size for s in buffer.strides)
+            return self.view(slot_of[buffer.memory], buffer.dtype, buffer.shape, strides)
+
+        interpret_kernel(kernel, {b.name: array(b) for b in kernel.buffers})
+
+    def library(self, step: LibraryStep) -> None:
+        """Run a library operator's reference on its slots."""
+        inputs = [self.view(slot, t.dtype, t.shape, s) for slot, t, s in step.inputs]
+        slot, t = step.output
+        with np.errstate(all="ignore"):
+            result = np.asarray(step.node.op.reference(*inputs))
+        if slot not in self.slots:
+            self.slots[slot] = np.zeros(max(t.nbytes, 1), np.uint8)
+        self.slots[slot][: t.nbytes] = np.frombuffer(result.tobytes(), np.uint8)
+
+    def output(self, slot: int, t: Any) -> Any:
+        """A copy of an output."""
+        memory = self.slots[slot]
+        return np.frombuffer(memory[: t.nbytes].tobytes(), t.dtype).reshape(t.shape).copy()
