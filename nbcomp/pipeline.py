@@ -115,7 +115,7 @@ def target_name() -> str:
     width = {64: "AVX-512", 32: "256-bit", 16: "128-bit"}.get(machine.vector_bytes, "")
     arch = host_cpu().triple.split("-")[0]
     lanes = machine.vector_bytes // 4
-    return f"{arch} {width} vectors ({lanes} float32 lanes), {threads()} threads"
+    return f"{arch} {width} vectors ({lanes} float32 lanes)"
 
 
 def _with_strides(captured: Capture) -> Graph:
@@ -289,7 +289,7 @@ class Jit:
         self.__doc__ = getattr(function, "__doc__", None)
         self.__module__ = getattr(function, "__module__", __name__)
         self.variants: list[Compiled] = []
-        self.fallbacks: list[str] = []
+        self.fallbacks: list[Unsupported] = []
         self._refused: set[Any] = set()
         self._lock = threading.RLock()
         self._native: NativeFunction
@@ -336,7 +336,7 @@ class Jit:
         self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         self._refused.add(key)
-        self.fallbacks.append(str(reason))
+        self.fallbacks.append(reason)
         warnings.warn(f"{self.__name__} runs in NumPy: {reason}", NumpyFallback, stacklevel=3)
         return self.__wrapped__(*args, **kwargs)
 

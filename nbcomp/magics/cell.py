@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import nbcomp
+from nbcomp.errors import Unsupported
 from nbcomp.types import TensorType
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -32,14 +34,28 @@ Namespace = dict[str, Any]
 
 @dataclass
 class Call:
-    """A compiled function with the arguments it is to be looked at with; `value` once it was
-    called.
+    """A call of a compiled function.
+
+    Once it was made, `value` is what it returned, and `refused` says why it ran in NumPy, if it did.
     """
 
     function: Any
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     value: Any = None
+    refused: Unsupported | None = None
+
+    def make(self) -> Any:
+        """Make the call."""
+        __tracebackhide__ = True
+        before = len(self.function.fallbacks)
+        with warnings.catch_warnings():
+            # The report says it, at the user's line.
+            warnings.simplefilter("ignore", nbcomp.NumpyFallback)
+            self.value = self.function(*self.args, **self.kwargs)
+        if len(self.function.fallbacks) > before:
+            self.refused = self.function.fallbacks[-1]
+        return self.value
 
 
 @dataclass
@@ -55,8 +71,7 @@ class _Recorder:
         __tracebackhide__ = True
         call = Call(self.function, args, kwargs)
         self.calls.append(call)
-        call.value = self.function(*args, **kwargs)
-        return call.value
+        return call.make()
 
 
 def is_compiled(value: object) -> bool:
@@ -80,16 +95,19 @@ def restored_on_error(namespace: Namespace) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def users_frames(debug: bool) -> Iterator[None]:
-    """Take the compiler's own frames out of the traceback of an error, unless asked for."""
-    __tracebackhide__ = True
-    try:
-        yield
-    except Exception as error:
-        if debug:
-            raise
-        raise error.with_traceback(_without_ours(error.__traceback__)) from error.__cause__
+class users_frames:
+    """Takes the compiler's own frames out of the traceback of an error, unless `debug`."""
+
+    def __init__(self, debug: bool) -> None:
+        self.debug = debug
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        __tracebackhide__ = True
+        if isinstance(error, Exception) and not self.debug:
+            raise error.with_traceback(_without_ours(error.__traceback__))
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
@@ -135,8 +153,8 @@ def run_cell(shell: InteractiveShell, text: str, inputs: str = "") -> tuple[Call
     if not defined:
         raise UsageError("nothing to compile: the cell neither defines nor calls a function")
     call = call_with_inputs(namespace[defined[-1]], namespace, inputs)
-    call.value = call.function(*call.args, **call.kwargs)
-    return call, call.value if last is None else value
+    result = call.make()
+    return call, result if last is None else value
 
 
 def _code(shell: InteractiveShell, tree: ast.AST, name: str, mode: str) -> CodeType:
@@ -245,7 +263,7 @@ def call_of(shell: InteractiveShell, expression: str, inputs: str = "") -> Call:
         call = call_with_inputs(_compiled(value_of(node)), namespace, inputs)
     else:
         raise UsageError(f"expected a call such as f(x), not {expression!r}")
-    call.value = call.function(*call.args, **call.kwargs)
+    call.make()
     return call
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from nbcomp import bench
 from nbcomp.display.bundle import Report
@@ -27,8 +26,10 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     """Compare a call with NumPy and, unless told otherwise, time it, also across batch sizes."""
     function = call.function
     compiled = function.compiled
-    if compiled is None:
-        return Report(_fallback(function), call.value)
+    if call.refused is not None:
+        refused = call.refused
+        reason = Fallback(function.__name__, refused.message, refused.location, refused.hint)
+        return Report(reason, call.value, show=options.show)
     reference = function.__wrapped__
     name = compiled.name
     say(f"{name}: comparing with NumPy …")
@@ -46,9 +47,3 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     else:
         comparison = bench.check(*both)
     return Report(compiled, call.value, comparison, scaling, options.max_lines, options.show)
-
-
-def _fallback(function: Any) -> Fallback:
-    """Why the last call of a function ran in NumPy."""
-    error = function.fallback
-    return Fallback(function.__wrapped__.__name__, error.message, error.location, error.hint)
