@@ -170,7 +170,7 @@ def _pass(row: PassRow, max_lines: int) -> str:
         change = _fold(change, code("\n".join(parts), "diff", max_lines))
     about = f'<span style="color:{_FAINT}">{escape(row.description)}</span>'
     name = f"<b>{escape(row.name)}</b><br>{about}"
-    cells = (escape(row.level), name, seconds(row.seconds), change)
+    cells = (escape(row.level), name, seconds(row.seconds) if row.seconds else "", change)
     return "<tr>" + "".join(f'<td style="{LEFT}">{cell}</td>' for cell in cells) + "</tr>"
 
 

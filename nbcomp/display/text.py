@@ -48,10 +48,14 @@ def kernels_table(view: View, width: int) -> list[str]:
 def passes_table(view: View, width: int) -> list[str]:
     """Level, name, seconds and change of each pass."""
     rows = [
-        (p.level, p.name, seconds(p.seconds), p.change if p.diffs else "", p.description)
+        (p.level, p.name, _spent(p.seconds), p.change if p.diffs else "", p.description)
         for p in view.passes
     ]
     return _table(rows, width, right=(2,))
+
+
+def _spent(value: float) -> str:
+    return seconds(value) if value else ""
 
 
 def remarks_list(remarks: Iterable[RemarkRow], width: int) -> list[str]:
@@ -119,5 +123,5 @@ def _table(rows: Sequence[Sequence[str]], width: int, right: Sequence[int] = ())
             if w
         ]
         line = "  " + "  ".join(cells).rstrip()
-        lines.append(line if len(line) <= width else line[: width - 1].rstrip() + "…")
+        lines.append(line if len(line) <= width else line[: width - 1].rstrip(" …") + "…")
     return lines

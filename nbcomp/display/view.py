@@ -17,6 +17,7 @@ from nbcomp.bench import Comparison, Scaling
 from nbcomp.display.drawing import Drawing, Group, draw
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input
+from nbcomp.loop.grammar import Call, Kernel, walk
 from nbcomp.trace import Location, Remark, Trace
 
 SECTIONS = ("speed", "graph", "kernels", "passes", "remarks")
@@ -30,6 +31,8 @@ class CompiledKernel(Protocol):
     def name(self) -> str: ...
     @property
     def group(self) -> Group: ...
+    @property
+    def kernel(self) -> Kernel: ...
     def text(self, level: Any) -> str: ...
 
 
@@ -174,8 +177,7 @@ def view(
         return _fallback_view(compiled)
     status, speed = _speed_sentence(comparison)
     sentences = [_compile_sentence(compiled), *speed, _difference_sentence(comparison)]
-    threads = "1 thread" if compiled.threads == 1 else f"{compiled.threads} threads"
-    sentences.append(f"{threads}, {compiled.target}")
+    sentences.append(f"{_count(compiled.threads, 'thread')}, {compiled.target}")
     return View(
         name=compiled.name,
         status=status,
@@ -249,13 +251,17 @@ def _operators(nodes: Sequence[Node]) -> Counter[str]:
 
 def _title(compiled: Compiled) -> str:
     count = _operators(compiled.captured.nodes).total()
-    library = sum(g.kind == "library" for g in compiled.groups)
-    kernels = len(compiled.groups)
-    calls = f", {library} of them library call{'s' * (library != 1)}" if library else ""
-    return (
-        f"{compiled.name}: {count} operator{'s' * (count != 1)} compiled into "
-        f"{kernels} kernel{'s' * (kernels != 1)}{calls}"
-    )
+    made = len(compiled.kernels)
+    calls = ["numpy"] * (len(compiled.groups) - made)
+    for kernel in compiled.kernels:
+        calls += [s.fn for s in walk(kernel.kernel.stages) if isinstance(s, Call)]
+    names = ", ".join(dict.fromkeys(calls))
+    library = f", with {_count(len(calls), 'library call')} ({names})" if calls else ""
+    return f"{compiled.name}: {_count(count, 'operator')} in {_count(made, 'kernel')}{library}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _compile_sentence(compiled: Compiled) -> str:

@@ -24,6 +24,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import nbcomp
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.result import bind
 from nbcomp.types import TensorType
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -36,26 +37,36 @@ Namespace = dict[str, Any]
 class Call:
     """A call of a compiled function.
 
-    Once it was made, `value` is what it returned, and `refused` says why it ran in NumPy, if it did.
+    Once it was made: `value` is what it returned, `compiled` what ran, or else `refused` says why
+    it ran in NumPy.
     """
 
     function: Any
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     value: Any = None
+    compiled: Any = None
     refused: Unsupported | None = None
 
     def make(self) -> Any:
         """Make the call."""
         __tracebackhide__ = True
-        before = len(self.function.fallbacks)
         with warnings.catch_warnings():
             # The report says it, at the user's line.
             warnings.simplefilter("ignore", nbcomp.NumpyFallback)
             self.value = self.function(*self.args, **self.kwargs)
-        if len(self.function.fallbacks) > before:
+        self.compiled = self._variant()
+        if self.compiled is None:
             self.refused = self.function.fallbacks[-1]
         return self.value
+
+    def _variant(self) -> Any:
+        """The variant of the function that takes such arguments; None when there is none."""
+        for variant in reversed(self.function.variants):
+            values = bind(variant.capture.signature, self.args, self.kwargs)
+            if variant.mismatch(values) is None:
+                return variant
+        return None
 
 
 @dataclass
@@ -95,7 +106,7 @@ def restored_on_error(namespace: Namespace) -> Iterator[None]:
         raise
 
 
-class users_frames:
+class UsersFrames:
     """Takes the compiler's own frames out of the traceback of an error, unless `debug`."""
 
     def __init__(self, debug: bool) -> None:

@@ -12,7 +12,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from nbcomp.display.bundle import Explanation, Listing, Report
 from nbcomp.display.view import SECTIONS, remark_row
-from nbcomp.magics.cell import call_of, function_named, restored_on_error, run_cell, users_frames
+from nbcomp.magics.cell import UsersFrames, call_of, function_named, restored_on_error, run_cell
 from nbcomp.magics.measuring import Options, report_on
 from nbcomp.magics.progress import Progress
 from nbcomp.magics.settings import NbComp
@@ -90,7 +90,7 @@ class CompilerMagics(Magics):
         __tracebackhide__ = True
         args = parse_argstring(self.compile, line)
         chosen = options(args)
-        with users_frames(NbComp.instance().debug):
+        with UsersFrames(NbComp.instance().debug):
             if cell is not None:
                 return self._cell(cell, args.inputs, chosen)
             if args.call:
@@ -140,5 +140,5 @@ class CompilerMagics(Magics):
         __tracebackhide__ = True
         args = parse_argstring(self.bench, line)
         chosen = replace(options(args), timed=True)
-        with users_frames(NbComp.instance().debug):
+        with UsersFrames(NbComp.instance().debug):
             return report_on(call_of(self.notebook, " ".join(args.call), args.inputs), chosen)

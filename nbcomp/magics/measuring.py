@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import nbcomp
 from nbcomp import bench
 from nbcomp.display.bundle import Report
 from nbcomp.display.view import SECTIONS, Fallback
@@ -24,8 +25,7 @@ class Options:
 
 def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda _: None) -> Report:
     """Compare a call with NumPy and, unless told otherwise, time it, also across batch sizes."""
-    function = call.function
-    compiled = function.compiled
+    function, compiled = call.function, call.compiled
     if call.refused is not None:
         refused = call.refused
         reason = Fallback(function.__name__, refused.message, refused.location, refused.hint)
@@ -38,8 +38,10 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     if options.timed:
         comparison = bench.compare(*both, seconds=options.seconds / 4)
         if comparison.agrees:
+            # A copy of the function, so that it does not keep a variant for every size.
             scaling = bench.scaling(
-                *both,
+                nbcomp.jit(reference),
+                *both[1:],
                 sizes=options.sizes,
                 seconds=options.seconds * 3 / 4,
                 progress=lambda size: say(f"{name}: timing batch size {size:,} …"),

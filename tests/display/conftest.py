@@ -13,6 +13,7 @@ import pytest
 from nbcomp import bench
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input, Op
+from nbcomp.loop import grammar as loop
 from nbcomp.trace import Location, Remark, Snapshot, Trace
 from nbcomp.types import FLOAT32, TensorType
 
@@ -61,6 +62,7 @@ class Kernel:
 
     name: str
     group: Group
+    kernel: loop.Kernel
     texts: dict[str, str]
     asked: list[str] = field(default_factory=list)
 
@@ -109,7 +111,11 @@ def fake_compiled(**changes: Any) -> SimpleNamespace:
             ["k:", *(f"    vaddps %zmm{i % 32}, %zmm1, %zmm2" for i in range(400)), "    retq"]
         ),
     }
-    kernels = tuple(Kernel(g.name, g, dict(texts)) for g in groups if g.kind != "library")
+    kernels = tuple(
+        Kernel(g.name, g, loop.Kernel(g.name, (), ()), dict(texts))
+        for g in groups
+        if g.kind != "library"
+    )
     remarks = (
         Remark(
             "applied",
