@@ -91,12 +91,8 @@ def _again(slow_path: SlowPath, args: tuple[Any, ...], plan: Plan, step: int, st
 
 @cache
 def _ready() -> Library | None:
-    """The native library, connected with the pool and the buffers."""
-    native = library()
-    if native is not None:
-        pool.attach(native)
-        memory.attach(native)
-    return native
+    """The native library."""
+    return library()
 
 
 # The builtin

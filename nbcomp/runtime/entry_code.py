@@ -288,7 +288,9 @@ def new_array(f: Function, output: Value, data: Value) -> Value:
     call(f, "Py_IncRef", "void", descr)
     nd = f.value(f"trunc {output.field(OUTPUT, 'nd')} to i32", "i32")
     shape = (nd, output.field(OUTPUT, "dims"), output.field(OUTPUT, "strides"))
-    # These only matter when data is given: writeable and aligned, C-contiguous without strides.
-    flags = f.constant(at.ALIGNED | at.WRITEABLE, "i32")
+    # Without data any flag asks for Fortran order; with data: writeable and aligned.
+    # (See PyArray_NewFromDescr: the flags of an array without data are its order.)
+    given_flags = at.ALIGNED | at.WRITEABLE
+    flags = f.select(data.is_not(0), f.constant(given_flags, "i32"), f.constant(0, "i32"), "i32")
     given = (api(f, "PyArray_Type"), descr, *shape, data, flags, f.constant(0, "ptr"))
     return call(f, "PyArray_NewFromDescr", "ptr", *given)

@@ -19,7 +19,7 @@ import numpy as np
 from nbcomp.runtime.emit import address, fill
 from nbcomp.runtime.layout import LARGE as LARGE_ARRAY
 from nbcomp.runtime.layout import OUTPUT, SMALL
-from nbcomp.runtime.native import Library, library
+from nbcomp.runtime.native import Library, library, part
 from nbcomp.types import DType, TensorType
 
 LARGE = 256 * 1024  # bytes; from here on outputs are aligned to 64 bytes and recycled
@@ -55,6 +55,7 @@ class Statistics:
     limit: int
 
 
+@part
 def attach(native: Library) -> None:
     """Connect a freshly compiled library: its handler capsule and its limit.  Both live for
     ever.

@@ -112,4 +112,18 @@ def _library() -> Library | None:
         quick = load(rest, _REST, target_machine(0))
     except ImportError:  # no llvmlite
         return None
-    return Library(careful, quick)
+    made = Library(careful, quick)
+    for attach in _parts:
+        attach(made)
+    return made
+
+
+_parts: list[Callable[[Library], None]] = []
+
+
+def part(attach: Callable[[Library], None]) -> Callable[[Library], None]:
+    """Declare a function that connects a module of the run time to the library once it is compiled."""
+    _parts.append(attach)
+    if _library.cache_info().currsize and (made := _library()) is not None:
+        attach(made)
+    return attach

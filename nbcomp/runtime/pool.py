@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.runtime.emit import address
-from nbcomp.runtime.native import Library, library, loaded
+from nbcomp.runtime.native import Library, library, loaded, part
 from nbcomp.runtime.pool_code import WORKER
 
 _guard = threading.Lock()  # one thread at a time starts or stops workers
@@ -66,6 +66,7 @@ def set_threads(count: int | None) -> None:
         _wanted = count
 
 
+@part
 def attach(native: Library) -> None:
     """Let a freshly compiled library start the pool by itself."""
     native.connect(start_pool=start)
