@@ -1,7 +1,8 @@
 """Level 2, the loop IR: a `Kernel` is a loop nest over buffers.  This page is the whole grammar.
 
     kernel  = Kernel(name, buffers, stages)              a stage is a top-level statement
-    stmt    = Store | Accumulate | Let | Alloc | For | If | While | Call     a body is a tuple of them
+    stmt    = Store | Accumulate | Let | Alloc | For | If | While | Call | Block
+              (a body is a tuple of them)
     expr    = Const | Var | Affine | Load | Apply | Cast | Select
 
 Expressions are pure and typed by a NumPy dtype; indices are int64 expressions, in the canonical form
@@ -222,7 +223,15 @@ class Call:
     location: Location | None = None
 
 
-Stmt = Store | Accumulate | Let | Alloc | For | If | While | Call
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A body as one statement: what it allocates and binds ends with it."""
+
+    body: tuple[Stmt, ...]
+    location: Location | None = None
+
+
+Stmt = Store | Accumulate | Let | Alloc | For | If | While | Call | Block
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,7 +349,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The bodies of a compound statement."""
     match stmt:
-        case For() | While():
+        case For() | While() | Block():
             return (stmt.body,)
         case If():
             return (stmt.yes, stmt.no)
@@ -443,6 +452,8 @@ def map_stmt(
             )
         case While():
             return replace(stmt, condition=expr(stmt.condition), body=body(stmt.body))
+        case Block():
+            return replace(stmt, body=body(stmt.body))
         case Call():
             return replace(
                 stmt,

@@ -15,6 +15,7 @@ from nbcomp.loop.grammar import (
     Affine,
     Alloc,
     Apply,
+    Block,
     Buffer,
     Call,
     Cast,
@@ -72,6 +73,8 @@ class _Frame:
             case While():
                 while self.value(stmt.condition):
                     self.run(stmt.body)
+            case Block():
+                self.run(stmt.body)
             case Call():
                 parts = [
                     self.array(b)[self.index(at)] if at else self.array(b)

@@ -9,6 +9,7 @@ from nbcomp.loop.grammar import (
     Affine,
     Alloc,
     Apply,
+    Block,
     Buffer,
     Call,
     Cast,
@@ -150,6 +151,9 @@ def _stmt(stmt: Stmt) -> Iterator[str]:
                 yield from (f"  {line}" for line in print_body(stmt.no))
         case While():
             yield f"while {print_expr(stmt.condition)}:"
+            yield from (f"  {line}" for line in print_body(stmt.body))
+        case Block():
+            yield "do:"
             yield from (f"  {line}" for line in print_body(stmt.body))
         case Call():
             options = "".join(f", {k}={v}" for k, v in stmt.options)

@@ -10,6 +10,7 @@ from nbcomp.loop.grammar import (
     Affine,
     Alloc,
     Apply,
+    Block,
     Buffer,
     Call,
     Cast,
@@ -89,6 +90,8 @@ class _Checker:
                     self.fail(stmt, "a condition that is not bool")
                 for inner in (stmt.yes, stmt.no) if isinstance(stmt, If) else (stmt.body,):
                     self.body(inner, scope)
+            case Block():
+                self.body(stmt.body, scope)
             case Call():
                 for buffer in stmt.buffers:
                     if buffer.name not in self.buffers:

@@ -22,6 +22,7 @@ from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
     Apply,
+    Block,
     Buffer,
     Call,
     Expr,
@@ -129,9 +130,12 @@ class _Lowering:
         return self.writer.alloc(made)
 
     def close_stage(self) -> None:
-        """End the stage: what was written becomes top-level statements."""
+        """End the stage: what was written becomes one top-level statement."""
         stmts = self.writer.stage()
-        self.stages += stmts
+        if len(stmts) == 1:
+            self.stages.append(stmts[0])
+        elif stmts:
+            self.stages.append(Block(stmts, self.location))
 
     # ----------------------------------------------------------------------------------- contractions
 

@@ -22,6 +22,7 @@ from nbcomp.loop.grammar import (
     Affine,
     Alloc,
     Apply,
+    Block,
     Buffer,
     Call,
     Cast,
@@ -601,6 +602,8 @@ class _Stage:
                 self.branch(stmt, context)
             case While():
                 self.while_loop(stmt, context)
+            case Block():
+                self.body(stmt.body, context)
             case Call():
                 self.call(stmt, context)
 

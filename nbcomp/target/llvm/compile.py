@@ -49,20 +49,26 @@ def target_machine(cpu: Cpu) -> Any:
     )
 
 
+# The code comes with its loops, vectors and invariants in place.  LLVM's whole -O2 pipeline finds nothing
+# more in it and takes ten times as long (benchmarks/run.py, rows "compile time").
+_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "new_gvn", "dead_store_elimination")
+
+
 @cache
-def _pass_builder(cpu: Cpu) -> Any:
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = False  # loops come vectorised
-    options.slp_vectorization = False
-    options.loop_unrolling = False
-    options.loop_interleaving = False
-    return llvm.create_pass_builder(target_machine(cpu), options)
+def _pipeline(cpu: Cpu) -> tuple[Any, Any]:
+    builder = llvm.create_pass_builder(target_machine(cpu), llvm.create_pipeline_tuning_options())
+    manager = llvm.create_new_function_pass_manager()
+    for name in _PASSES:
+        getattr(manager, f"add_{name}_pass")()
+    return manager, builder
 
 
 def optimise(module: Any, cpu: Cpu) -> None:
-    """LLVM's passes over explicit vectors: memory to registers, simplification, invariants out of loops."""
-    builder = _pass_builder(cpu)
-    builder.getModulePassManager().run(module, builder)
+    """LLVM's passes over our vectors: memory to registers, simplification, redundant loads and stores."""
+    manager, builder = _pipeline(cpu)
+    for function in module.functions:
+        if not function.is_declaration:
+            manager.run(function, builder)
 
 
 @dataclass
