@@ -42,11 +42,11 @@ class CompiledKernel:
             case "loop":
                 return print_kernel(self.kernel)
             case "llvm":
-                return self.machine.optimised_text
+                return self.code.readable(self.machine.optimised_text)
             case "llvm-before":
-                return self.machine.llvm_text
+                return self.code.readable(self.machine.llvm_text)
             case "asm":
-                return self.machine.assembly
+                return self.code.readable(self.machine.assembly)
         raise ValueError(f"no level {level!r}: loop, llvm, llvm-before or asm")
 
 

@@ -7,8 +7,14 @@ column-major.  A row-major product C = A·B is the column-major Cᵀ = Bᵀ·A�
 from __future__ import annotations
 
 import ctypes
+import importlib
+import importlib.util
+import sys
 from collections.abc import Callable
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
 
 from nbcomp.errors import Unsupported
 from nbcomp.loop.grammar import Call
@@ -21,14 +27,27 @@ _ROUTINES = {"float": "sgemm", "double": "dgemm"}
 @cache
 def address(routine: str) -> int:
     """The address of a BLAS routine, e.g. "sgemm"."""
-    from scipy.linalg import cython_blas  # 40 ms to import: only programs with products pay
-
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    capsule = cython_blas.__pyx_capi__[routine]
+    capsule = _cython_blas().__pyx_capi__[routine]
     return int(get(capsule, get_name(capsule)))
+
+
+@cache
+def _cython_blas() -> Any:
+    """`scipy.linalg.cython_blas` by itself: importing all of `scipy.linalg` takes four times as long."""
+    if "scipy.linalg" not in sys.modules and (scipy := importlib.util.find_spec("scipy")):
+        for folder in scipy.submodule_search_locations or ():
+            for suffix in EXTENSION_SUFFIXES:
+                file = Path(folder) / "linalg" / f"cython_blas{suffix}"
+                found = importlib.util.spec_from_file_location("cython_blas", file)
+                if file.exists() and found and found.loader:
+                    module = importlib.util.module_from_spec(found)
+                    found.loader.exec_module(module)
+                    return module
+    return importlib.import_module("scipy.linalg.cython_blas")
 
 
 def symbol(routine: str) -> str:

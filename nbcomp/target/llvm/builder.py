@@ -69,7 +69,7 @@ class Builder:
     def emit(self, text: str, element: str, lanes: int = 0) -> Value:
         """`%n = text`, a value of the given type."""
         self._next += 1
-        name = f"%v{self._next}"
+        name = f"%v.{self._next}"  # the dot keeps it apart from the user's own names
         self.lines.append(f"  {name} = {text}{self.location}")
         return Value(name, element, lanes)
 

@@ -11,6 +11,7 @@ an index into `KernelCode.locations`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -77,6 +78,17 @@ class KernelCode:
     text: str
     stages: tuple[StageCode, ...]
     locations: tuple[Location | None, ...]
+    names: dict[str, str]  # names in the text -> the kernel's own
+
+    def readable(self, text: str) -> str:
+        """LLVM IR or assembly of this kernel with the kernel's own names in it.
+
+        The text that is compiled has none, so that equal kernels share their code.
+        """
+        return _CANONICAL.sub(lambda found: self.names.get(found[0], found[0]), text)
+
+
+_CANONICAL = re.compile(r"(?<=[%@])(?:input|output|temp|local)\d+\b|\bkernel(?=\.\d)")
 
 
 def generate(kernel: Kernel, vector_bytes: int) -> KernelCode:
@@ -84,8 +96,9 @@ def generate(kernel: Kernel, vector_bytes: int) -> KernelCode:
     declarations: dict[str, str] = {}
     locations: dict[Location | None, int] = {kernel.location: 0}
     functions, stages = [], []
+    names = {"kernel": kernel.name}
     for number, stage in enumerate(kernel.stages):
-        emitter = _Stage(kernel, number, stage, vector_bytes, locations)
+        emitter = _Stage(kernel, number, stage, vector_bytes, locations, names)
         text, code = emitter.function()
         functions.append(text)
         stages.append(code)
@@ -93,7 +106,7 @@ def generate(kernel: Kernel, vector_bytes: int) -> KernelCode:
     text = "\n".join(
         [*functions, *declarations.values(), *_metadata(len(kernel.stages), locations)]
     )
-    return KernelCode(text + "\n", tuple(stages), tuple(locations))
+    return KernelCode(text + "\n", tuple(stages), tuple(locations), names)
 
 
 def _metadata(stages: int, locations: dict[Location | None, int]) -> list[str]:
@@ -160,9 +173,11 @@ class _Stage:
         stage: Stmt,
         vector_bytes: int,
         locations: dict[Location | None, int],
+        names: dict[str, str],
     ) -> None:
         self.kernel, self.number, self.stage = kernel, number, stage
         self.vector_bytes, self.locations = vector_bytes, locations
+        self.names = names
         self.b = Builder()
         if vector_bytes == 64:  # the instructions that come with 512-bit vectors (machine.host)
             self.b.features = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
@@ -194,7 +209,7 @@ class _Stage:
         else:
             self.statement(self.stage, context)
         self.b.effect("ret i64 0")
-        symbol = f"{self.kernel.name}.{self.number}"
+        symbol = f"kernel.{self.number}"
         return self._text(symbol), StageCode(
             symbol,
             tuple(self.kernel.buffers.index(u) for u in self.used),
@@ -211,7 +226,7 @@ class _Stage:
             # Outputs and temps are the run time's own memory: nothing else points there.
             own = "noalias " if buffer.role != "input" else ""
             access = "" if buffer.name in written else "readonly "
-            pointers.append(f"ptr {own}{access}captures(none) %{_safe(buffer.name)}")
+            pointers.append(f"ptr {own}{access}captures(none) {self.pointers[buffer.name].text}")
         arguments = ", ".join([*pointers, "ptr noalias readonly %params", "i64 %begin", "i64 %end"])
         lines = [
             f'define internal i64 @"{symbol}.code"({arguments}) noinline nounwind {scope} {{',
@@ -353,8 +368,17 @@ class _Stage:
         """The pointer of a buffer; outer buffers become arguments when they are first used."""
         if buffer.name not in self.pointers:
             self.used.append(buffer)
-            self.pointers[buffer.name] = Value(f"%{_safe(buffer.name)}", "ptr")
+            self.pointers[buffer.name] = self.canonical(buffer)
         return self.pointers[buffer.name]
+
+    def canonical(self, buffer: Buffer) -> Value:
+        """A pointer named by role and number, so that equal kernels have equal text."""
+        if buffer.role == "local":
+            name = f"local{len(self.names)}"
+        else:
+            name = f"{buffer.role}{self.kernel.buffers.index(buffer)}"
+        self.names[name] = buffer.name
+        return Value(f"%{name}", "ptr")
 
     def offset(
         self, buffer: Buffer, indices: tuple[Expr, ...], context: _Lanes
@@ -609,15 +633,15 @@ class _Stage:
 
     def alloc(self, buffer: Buffer, context: _Lanes) -> None:
         """Stack memory at the function's entry; inside a vector loop, one value per lane."""
-        name = f"%{_safe(buffer.name)}.local{self.label_number()}"
+        pointer = self.canonical(buffer)
         memory = _memory_type(buffer.dtype)
         if context.lanes:
             self.lane_storage[buffer.name] = context.lanes
             memory = f"<{context.lanes} x {memory}>"
         count = int(np.prod(buffer.shape, dtype=np.int64))
         kind = memory if not buffer.shape else f"[{count} x {memory}]"
-        self.entry.append(f"  {name} = alloca {kind}, align {LLVM_ALIGN}")
-        self.pointers[buffer.name] = Value(name, "ptr")
+        self.entry.append(f"  {pointer.text} = alloca {kind}, align {LLVM_ALIGN}")
+        self.pointers[buffer.name] = pointer
 
     def accumulate(self, stmt: Accumulate, context: _Lanes) -> None:
         value = self.value(stmt.value, context)
@@ -902,7 +926,3 @@ def _mangle(memory: str) -> str:
 
 def _is_literal(v: Value) -> bool:
     return not v.lanes and not v.text.startswith("%")
-
-
-def _safe(name: str) -> str:
-    return f'"{name}"' if not name.isascii() else name

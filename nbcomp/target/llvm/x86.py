@@ -7,7 +7,6 @@ and for scalars, the callers in `elementary` compute the same bits in portable c
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 
 from nbcomp.target.llvm.builder import Builder, Value
 from nbcomp.target.llvm.lanes import V
@@ -83,10 +82,11 @@ def _masked(name: str, x: V, args: list[str]) -> V:
 
 
 def _by_registers(one: Callable[[list[V]], V], args: list[V]) -> V:
-    """Apply an operation on full registers to values of any number of lanes."""
+    """Apply an operation on full registers to values of any number of lanes (a power of two)."""
     lanes, native = args[0].lanes, _NATIVE[args[0].element]
     if lanes == native:
         return one(args)
     parts = [one([a.slice(start, native) for a in args]) for start in range(0, lanes, native)]
-    whole = reduce(lambda low, high: low.concat(high), parts)
-    return whole if whole.lanes == lanes else whole.slice(0, lanes)
+    while len(parts) > 1:
+        parts = [low.concat(high) for low, high in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0] if lanes >= native else parts[0].slice(0, lanes)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 
+from nbcomp.target.llvm.elementary.piecewise import odd_function
 from nbcomp.target.llvm.elementary.split import magic, scale
 from nbcomp.target.llvm.lanes import V
+from nbcomp.target.llvm.elementary.tables import TANH
 
 Coefficients = tuple[float, ...]
 
@@ -127,7 +129,12 @@ _TANH: dict[str, Coefficients] = {
 
 
 def tanh(x: V) -> V:
-    """tanh x: a polynomial near 0, else 1 - 2/(e^2x + 1), whose error the 1 swallows."""
+    """tanh x: a polynomial near 0, else 1 - 2/(e^2x + 1), whose error the 1 swallows.
+
+    In float32 a table is twice as fast, where the target can look up in registers.
+    """
+    if x.element == "float" and "avx512f" in x.b.features:
+        return odd_function(x, "tanh", TANH, scale=1.5, last=9.3)
     a = x.abs()
     e = scale(*exp_parts(x.const(44.0).min(a + a)))
     far = 1 - 2 / (e + 1)
