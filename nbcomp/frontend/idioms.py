@@ -280,6 +280,9 @@ def _loop(node: ast.AST, inner: list[ast.AST]) -> Advice | None:
 
 
 def _formatted(node: ast.AST, inner: list[ast.AST]) -> Advice | None:
+    assert isinstance(node, ast.JoinedStr)
+    if all(isinstance(v, ast.Constant) for v in node.values):
+        return None  # a format within
     message = f"`{_source(node)}` needs digits that are known only at run time"
     return message, "formatting outside the compiled function", node
 

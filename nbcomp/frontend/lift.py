@@ -1,67 +1,73 @@
 """From the user's values to what the traced function sees: arrays become tracers.
 
-Numbers become `Number`s, containers are rebuilt around lifted entries, plain Python functions run as copies whose globals
-and closure are lifted in turn (a global when it is first used), the rest is taken as it is.
-Whatever is assumed about a value becomes a guard.  Knows Python objects and sources, not
-operators.
+Numbers become `Number`s, containers are rebuilt around lifted entries, plain Python functions run as
+copies whose globals and closure are lifted in turn, objects are shadowed, and the rest is taken as it is.
+Whatever is assumed about a value becomes a guard.  Knows Python objects and sources, not operators.
 """
 
 from __future__ import annotations
 
-import builtins
+import collections
+import enum
 import functools
 import random
+import sys
 import sysconfig
-import time
 import types
-import uuid
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.errors import Unsupported
 from nbcomp.frontend.location import here
+from nbcomp.frontend.namespace import (
+    VOLATILE,
+    Namespace,
+    NumpyModule,
+    UserModule,
+    Volatile,
+    traced_maker,
+)
 from nbcomp.frontend.number import Number
+from nbcomp.frontend.objects import lifted_class, shadow, source_of
 from nbcomp.frontend.session import Session, source_key
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer
-from nbcomp.frontend.writes import CONVERSION, CREATION
 from nbcomp.ops.operand import constant, supported
 from nbcomp.runtime.plan import LengthGuard, ObjectGuard, Source, ValueGuard
-from nbcomp.trace import Remark
 
 VALUES = (bool, str, bytes, complex, range, slice, np.dtype, frozenset)
 CONTAINERS = (tuple, list, dict)
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
-VOLATILE = (random, np.random, time, uuid)  # modules whose functions answer differently every time
+NOT_FOLLOWED = (set, bytearray, list, dict, collections.deque)  # subclasses of list and dict, too
 MOST_LEAVES = 10_000
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 
 _LIBRARIES = tuple(
-    {sysconfig.get_path(kind) + "/" for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
+    str(Path(sysconfig.get_path(kind))) + "/"
+    for kind in ("stdlib", "platstdlib", "purelib", "platlib")
+) + (str(Path(__file__).parent.parent) + "/", "<frozen")
 
 
 def is_library(file: str) -> bool:
     """Whether this source file belongs to an installed package or to Python itself."""
-    return file.startswith((*_LIBRARIES, "<frozen")) or file.startswith(_own_folder())
-
-
-@functools.cache
-def _own_folder() -> str:
-    return __file__.rsplit("/", 2)[0] + "/"
+    return file.startswith(_LIBRARIES)
 
 
 class Lifter:
-    """Lifts the values of one session; the same place gives the same lifted object."""
+    """Lifts the values of one session; the same place gives the same lifted object.
+
+    containers: the rebuilt containers by id, each with its entries when it was made and its source.
+    """
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.containers: dict[int, tuple[Any, Any, Source]] = {}
         self._lifted: dict[Any, Any] = {}  # by source
-        self._functions: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's id
+        self._copies: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's id
         self._namespaces: dict[int, Namespace] = {}
-        self._cells: dict[int, tuple[Any, Any, Any]] = {}  # original, copy, and what the copy held
-        self.containers: dict[int, tuple[Any, Any, Source]] = {}  # copy, a copy of that, its source
+        self._cells: list[tuple[Any, Any]] = []  # a copy, and what it held
         self._foreign: dict[int, tuple[Any, Tracer]] = {}
         self._leaves = 0
 
@@ -84,46 +90,44 @@ class Lifter:
         if kind in VALUES:
             self.session.guard(ValueGuard(source, value))
             return value
-        if kind in CONTAINERS:
+        if kind in CONTAINERS or (isinstance(value, tuple) and hasattr(kind, "_fields")):
             return self._container(value, source)
-        if isinstance(value, tuple) and hasattr(kind, "_fields"):
-            return self._named_tuple(value, source)
         return self._object(value, source)
+
+    def original(self, value: Any) -> Any:
+        """The user's function, class or module that this lifted one stands for, if it is one."""
+        return next((real for real, copy in self._copies.values() if copy is value), None)
+
+    def _once(self, original: Any, make: Any) -> Any:
+        if id(original) not in self._copies:
+            self._copies[id(original)] = (original, make())
+        return self._copies[id(original)][1]
 
     # --------------------------------------------------------------------------------- leaves
 
     def _array(self, value: Any, source: Source, name: str) -> Any:
-        if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
-            raise Unsupported(
-                f"{source.describe()} is a {type(value).__name__}, which is not compiled",
-                here(),
-                "pass np.asarray(...) of it",
-            )
-        if value.dtype.byteorder not in "=|" and not value.dtype.isnative:
-            raise Unsupported(
-                f"{source.describe()} has the foreign byte order of {value.dtype!r}",
-                here(),
-                "x.astype(x.dtype.newbyteorder('=')) has the machine's own",
-            )
-        supported(value.dtype, source.describe())
-        if isinstance(value, np.ndarray) and not _regular(value):
-            raise Unsupported(
-                f"{source.describe()} lies at odd addresses in memory", here(), "pass a copy of it"
-            )
-        if isinstance(value, np.generic) and source.kind != "argument":
+        _check_array(value, source)
+        if isinstance(value, np.generic) and (source.kind != "argument" or source.path):
             self.session.guard(ValueGuard(source, value))
             return value
         read = self.session.read(source, value, name)
-        layout = np.asarray(value)
-        return Tracer(
-            self.session, Place(Storage(read.node, read, layout)), isinstance(value, np.generic)
-        )
+        place = Place(Storage(read.node, read, np.asarray(value)))
+        return Tracer(self.session, place, isinstance(value, np.generic))
 
     def _number(self, value: int | float, source: Source, name: str) -> Any:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             self.session.guard(ValueGuard(source, value))
             return value
         return Number(self.session, value, self.session.read(source, value, name).node)
+
+    def foreign(self, array: Any) -> Tracer:
+        """The tracer of an array that did not come as an input: made while compiling, or kept where
+        nbcomp does not look.  It is taken as it is now, and cannot be written to."""
+        if id(array) not in self._foreign:
+            _check_array(array, Source("object", "an array from elsewhere"))
+            storage = Storage(constant(np.array(array)), layout=array, foreign=True)
+            self._foreign[id(array)] = (array, Tracer(self.session, Place(storage)))
+        return self._foreign[id(array)][1]
 
     # ----------------------------------------------------------------------------- containers
 
@@ -137,22 +141,16 @@ class Lifter:
             )
         keys = tuple(value) if isinstance(value, dict) else ()
         self.session.guard(LengthGuard(source, type(value), len(value), keys))
-        pairs = list(value.items() if isinstance(value, dict) else enumerate(value))
-        entries = {k: self.lift(v, step(source, "item", k), leaf_name(k, source)) for k, v in pairs}
-        lifted = entries if isinstance(value, dict) else type(value)(entries.values())
-        if lifted is not entries and not entries and isinstance(value, tuple):
-            return lifted  # the one empty tuple
-        self.containers[id(lifted)] = (lifted, _snapshot(lifted), source)
-        return lifted
-
-    def _named_tuple(self, value: Any, source: Source) -> Any:
-        self.session.guard(LengthGuard(source, type(value), len(value)))
-        entries = [
-            self.lift(v, step(source, "item", i), n)
-            for i, (n, v) in enumerate(zip(value._fields, value, strict=True))
-        ]
-        lifted = tuple.__new__(type(value), entries)
-        self.containers[id(lifted)] = (lifted, tuple(entries), source)
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        entries = {k: self.lift(v, step(source, "item", k), _name(k, source)) for k, v in pairs}
+        if isinstance(value, dict):
+            lifted: Any = entries
+        elif isinstance(value, list):
+            lifted = list(entries.values())
+        else:
+            lifted = tuple.__new__(type(value), entries.values())
+        if lifted or not isinstance(value, tuple):  # there is one empty tuple for all
+            self.containers[id(lifted)] = (lifted, _entries(lifted), source)
         return lifted
 
     def check_unchanged(self) -> None:
@@ -161,7 +159,7 @@ class Lifter:
         The change would happen while compiling only.
         """
         for lifted, before, source in self.containers.values():
-            if not _same(lifted, before):
+            if not _same(_entries(lifted), before):
                 raise Unsupported(
                     f"the function changes the {type(lifted).__name__} {source.describe()}; a"
                     " compiled function only writes to arrays",
@@ -172,8 +170,8 @@ class Lifter:
                 raise Unsupported(
                     f"the function assigns the global {name}", hint="return the new value"
                 )
-        for _, cell, before in self._cells.values():
-            if not _cell_same(cell, before):
+        for cell, before in self._cells:
+            if cell.cell_contents is not before:
                 raise Unsupported(
                     "the function assigns a variable of an outer function", hint="return it"
                 )
@@ -189,33 +187,60 @@ class Lifter:
                 here(),
                 "draw them outside and pass the array",
             )
+        if isinstance(value, types.MethodType | functools.partial):
+            return self._bound(value, source)
+        if isinstance(value, NOT_FOLLOWED):
+            kind = type(value).__name__
+            raise Unsupported(f"{source.describe()}, a {kind}, is not followed", here())
+        if _has_attributes(value):
+            return self._shadow(value, source)
         self.session.guard(ObjectGuard(source, value))
-        if isinstance(value, types.ModuleType):
-            return self.module(value)
-        if isinstance(value, types.FunctionType):
-            return self.function(value, source)
-        inner = getattr(value, "__wrapped__", None)
-        if hasattr(value, "variants") and isinstance(inner, types.FunctionType):
-            # A compiled function, called by the one being traced, becomes part of it.
-            return self.function(inner, step(source, "attr", "__wrapped__"))
-        if isinstance(value, set | bytearray):
-            raise Unsupported(
-                f"{source.describe()}, a {type(value).__name__}, is not followed", here()
-            )
-        return self.wrapped(value)
+        match value:
+            case types.ModuleType():
+                return self.module(value)
+            case types.FunctionType():
+                return self.function(value, source)
+            case type():
+                return self._class(value)
+            case _ if callable(value) and hasattr(value, "__wrapped__"):
+                return self.lift(value.__wrapped__, step(source, "attr", "__wrapped__"))
+            case _:
+                return traced_maker(self.session, value)
 
-    def wrapped(self, value: Any) -> Any:
-        """A function of NumPy's that makes arrays, so that it makes traced ones; else the value."""
-        try:
-            makes = value in MAKERS
-        except TypeError:  # not hashable
-            return value
-        return _maker(self.session, value) if makes else value
+    def _bound(self, value: Any, source: Source) -> Any:
+        """A bound method or partial function: its parts are lifted."""
+
+        def part(name: str) -> Any:
+            return self.lift(getattr(value, name), step(source, "attr", name))
+
+        if isinstance(value, types.MethodType):
+            return types.MethodType(part("__func__"), part("__self__"))
+        return functools.partial(part("func"), *part("args"), **part("keywords"))
+
+    def _shadow(self, value: Any, source: Source) -> Any:
+        """The stand-in of an object; one per object, which then must be the same in every place."""
+        if id(value) in self._copies:
+            original, known = self._copies[id(value)]
+            first = source_of(known)
+            assert first is not None
+            self.session.guard(ObjectGuard(first, original))
+            self.session.guard(ObjectGuard(source, original))
+            return known
+        return self._once(value, lambda: shadow(self, value, source))
+
+    def _class(self, cls: type) -> Any:
+        """A class: a copy with lifted methods if it is the user's."""
+        module = sys.modules.get(cls.__module__)
+        file = getattr(module, "__file__", None)
+        plain = issubclass(cls, BaseException | enum.Enum) or not cls.__flags__ & HEAP_TYPE
+        if plain or module is None or (file is not None and is_library(file)):
+            return cls
+        return self._once(cls, lambda: lifted_class(self, cls))
 
     def module(self, module: types.ModuleType) -> Any:
         """A module as the traced function sees it."""
         if module is np:
-            return self._once(module, lambda: NumpyModule(self))
+            return self._once(module, lambda: NumpyModule(self.session))
         if module in VOLATILE:
             return Volatile(module.__name__)
         file = getattr(module, "__file__", None)
@@ -223,52 +248,27 @@ class Lifter:
             return module
         return self._once(module, lambda: UserModule(self, module))
 
-    def original(self, value: Any) -> Any:
-        """The user's function or module that this lifted one stands for, if it is one."""
-        return next((real for real, copy in self._functions.values() if copy is value), None)
-
-    def foreign(self, array: Any) -> Tracer:
-        """The tracer of an array that did not come as an input: made while compiling, or kept where
-        nbcomp does not look.  It is taken as it is now, and cannot be written to."""
-        if id(array) not in self._foreign:
-            if type(array) is not np.ndarray:
-                raise Unsupported(
-                    f"a {type(array).__name__} is not compiled", here(), "pass np.asarray(...)"
-                )
-            supported(array.dtype)
-            storage = Storage(constant(np.array(array)), layout=array, foreign=True)
-            self._foreign[id(array)] = (array, Tracer(self.session, Place(storage)))
-        return self._foreign[id(array)][1]
-
-    def _once(self, original: Any, make: Callable[[], Any]) -> Any:
-        if id(original) not in self._functions:
-            self._functions[id(original)] = (original, make())
-        return self._functions[id(original)][1]
-
     # ------------------------------------------------------------------------------ functions
 
     def function(self, function: types.FunctionType, source: Source) -> Any:
         """A copy of a Python function that reads lifted globals and closure variables."""
-        if id(function) in self._functions:
-            return self._functions[id(function)][1]
+        if id(function) in self._copies:
+            return self._copies[id(function)][1]
         code = function.__code__
         if is_library(code.co_filename):
-            return self.wrapped(function)
-        cells = function.__closure__ or ()
-        copies = tuple(types.CellType() for _ in cells)
-        copy = types.FunctionType(
-            code, self.namespace(function.__globals__), function.__name__, None, copies
-        )
-        self._functions[id(function)] = (function, copy)
-        copy.__defaults__ = self._defaults(
-            function.__defaults__, step(source, "attr", "__defaults__")
-        )
-        copy.__kwdefaults__ = self._defaults(
-            function.__kwdefaults__, step(source, "attr", "__kwdefaults__")
-        )
+            return traced_maker(self.session, function)
+        cells = tuple(types.CellType() for _ in code.co_freevars)
+        names = self.namespace(function.__globals__)
+        copy = types.FunctionType(code, names, function.__name__, None, cells)
+        self._copies[id(function)] = (function, copy)
+        for attribute in ("__defaults__", "__kwdefaults__"):
+            defaults = getattr(function, attribute)
+            setattr(copy, attribute, self._defaults(defaults, step(source, "attr", attribute)))
         copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
         copy.__dict__.update(function.__dict__)
-        for name, cell, new in zip(code.co_freevars, cells, copies, strict=True):
+        for name, cell, new in zip(
+            code.co_freevars, function.__closure__ or (), cells, strict=True
+        ):
             self._cell(name, cell, new)
         return copy
 
@@ -289,8 +289,8 @@ class Lifter:
             value = cell.cell_contents
         except ValueError:  # not assigned yet: the same error when the function reads it
             return
-        new.cell_contents = lifted = self.lift(value, Source("cell", name, cell), name)
-        self._cells[id(new)] = (cell, new, lifted)
+        new.cell_contents = self.lift(value, Source("cell", name, cell), name)
+        self._cells.append((new, new.cell_contents))
 
     def namespace(self, variables: dict[str, Any]) -> Namespace:
         """The lifted view of a module's or notebook's globals."""
@@ -299,17 +299,12 @@ class Lifter:
         return self._namespaces[id(variables)]
 
 
-def _regular(array: np.ndarray[Any, Any]) -> bool:
-    """Whether its elements lie at multiples of their size from each other."""
-    return array.flags.aligned and not any(s % array.itemsize for s in array.strides)
-
-
 def step(source: Source, how: str, key: Any) -> Source:
     """One step further down a path."""
     return Source(source.kind, source.key, source.root, (*source.path, (how, key)))
 
 
-def leaf_name(key: Any, source: Source) -> str:
+def _name(key: Any, source: Source) -> str:
     """A name for an entry of a container: its key, or the container's name and its position."""
     if isinstance(key, str) and key.isidentifier():
         return key
@@ -317,157 +312,49 @@ def leaf_name(key: Any, source: Source) -> str:
     return f"{head}_{key}" if isinstance(head, str) and isinstance(key, int) else ""
 
 
-def _snapshot(container: Any) -> Any:
+def _entries(container: Any) -> Any:
     return dict(container) if isinstance(container, dict) else tuple(container)
 
 
-def _same(container: Any, before: Any) -> bool:
-    if isinstance(container, dict):
-        return list(container) == list(before) and all(container[k] is before[k] for k in before)
-    return len(container) == len(before) and all(map(lambda a, b: a is b, container, before))
+def _same(entries: Any, before: Any) -> bool:
+    if isinstance(entries, dict):
+        return list(entries) == list(before) and all(entries[k] is before[k] for k in before)
+    return len(entries) == len(before) and all(map(lambda a, b: a is b, entries, before))
 
 
-def _cell_same(cell: Any, before: Any) -> bool:
-    try:
-        return cell.cell_contents is before
-    except ValueError:
+def _has_attributes(value: Any) -> bool:
+    """Whether this is an object with attributes of its own, no function, class or module."""
+    known = (types.FunctionType, types.ModuleType, type, enum.Enum, BaseException, np.ufunc)
+    if isinstance(value, known) or hasattr(type(value), "__wrapped__"):
         return False
+    if hasattr(value, "__wrapped__"):
+        return False
+    slots = any(vars(base).get("__slots__") for base in type(value).__mro__)
+    return hasattr(value, "__dict__") or slots
 
 
-# ---------------------------------------------------------------------- what the function sees
-
-
-class Namespace(dict[str, Any]):
-    """The globals of a traced function: a name is lifted when it is first read.
-
-    Python reads globals through `__getitem__` when they are not a plain dict, and stores them past
-    `__setitem__`: what is in the dict itself was assigned by the function.
-    """
-
-    def __init__(self, lifter: Lifter, variables: dict[str, Any]) -> None:
-        own = {
-            k: variables[k]
-            for k in ("__name__", "__file__", "__package__", "__spec__")
-            if k in variables
-        }
-        super().__init__(own, __builtins__=_builtins(lifter))
-        self._lifter, self._variables = lifter, variables
-        self._initial = frozenset(self)
-
-    def __getitem__(self, name: str) -> Any:
-        if dict.__contains__(self, name):
-            return dict.__getitem__(self, name)
-        value = self._variables[name]
-        return self._lifter.lift(value, Source("global", name, self._variables), name)
-
-    def stored(self) -> list[str]:
-        """The globals the function assigned."""
-        return [name for name in self if name not in self._initial]
-
-
-class UserModule(types.ModuleType):
-    """A module of the user's: its variables are lifted like globals."""
-
-    def __init__(self, lifter: Lifter, module: types.ModuleType) -> None:
-        super().__init__(module.__name__, module.__doc__)
-        self._lifter, self._variables = lifter, vars(module)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in self._variables:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return self._lifter.lift(
-            self._variables[name], Source("global", name, self._variables), name
-        )
-
-
-class NumpyModule(types.ModuleType):
-    """NumPy, but for functions that make arrays from nothing or draw random numbers."""
-
-    def __init__(self, lifter: Lifter) -> None:
-        super().__init__("numpy", np.__doc__)
-        self._lifter = lifter
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(np, name)
-        random_ones = value is np.random
-        value = Volatile("np.random") if random_ones else self._lifter.wrapped(value)
-        setattr(self, name, value)
-        return value
-
-
-class Volatile:
-    """A module whose answers differ from call to call."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
+def _check_array(value: Any, source: Source) -> None:
+    """Raise `Unsupported` for arrays that are not compiled, with the reason."""
+    if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
+        kind = type(value).__name__
         raise Unsupported(
-            f"{self._name}.{name} answers differently in every call; compiled, it would be frozen",
+            f"{source.describe()} is a {kind}, which is not compiled",
             here(),
-            "call it outside and pass the result",
+            "pass np.asarray(...) of it",
+        )
+    if not value.dtype.isnative:
+        raise Unsupported(
+            f"{source.describe()} has the foreign byte order of {value.dtype!r}",
+            here(),
+            "x.astype(x.dtype.newbyteorder('=')) has the machine's own",
+        )
+    supported(value.dtype, source.describe())
+    if isinstance(value, np.ndarray) and not _regular(value):
+        raise Unsupported(
+            f"{source.describe()} lies at odd addresses in memory", here(), "pass a copy of it"
         )
 
 
-MAKERS = frozenset((*CREATION, *CONVERSION))
-
-
-def _maker(session: Session, function: Any) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        return session.call(function, args, kwargs)
-
-    return make
-
-
-def _builtins(lifter: Lifter) -> dict[str, Any]:
-    """Python's builtins, but for those that would act while compiling only."""
-    session = lifter.session
-
-    def import_module(name: str, *args: Any, **kwargs: Any) -> Any:
-        return lifter.module(builtins.__import__(name, *args, **kwargs))
-
-    def printed(*args: Any, **kwargs: Any) -> None:
-        session.remark(
-            Remark(
-                "missed",
-                "capture",
-                "print runs while compiling, not in every call",
-                here(),
-                "print what the function returns",
-            )
-        )
-        print(*args, **kwargs)
-
-    def refused(name: str) -> Callable[..., Any]:
-        def refuse(*args: Any, **kwargs: Any) -> Any:
-            raise Unsupported(
-                f"{name}() cannot be compiled", here(), "call it outside and pass the result"
-            )
-
-        return refuse
-
-    changed = {
-        n: refused(n) for n in ("open", "input", "eval", "exec", "globals", "locals", "vars")
-    }
-    return {**vars(builtins), **changed, "__import__": import_module, "print": printed}
-
-
-def plain_function(function: Any) -> types.FunctionType:
-    """The Python function to trace; raises CaptureError for what is none or runs otherwise."""
-    if not isinstance(function, types.FunctionType):
-        raise CaptureError(
-            f"{function!r} is a {type(function).__name__}; nbcomp compiles Python functions"
-        )
-    flags = function.__code__.co_flags
-    for flag, kind in (
-        (0x20, "a generator: it hands out values one by one"),
-        (0x80, "an async function"),
-        (0x200, "an async generator"),
-    ):
-        if flags & flag:
-            raise CaptureError(
-                f"{function.__name__} is {kind}",
-                hint="return an array, or a list of arrays, instead",
-            )
-    return function
+def _regular(array: np.ndarray[Any, Any]) -> bool:
+    """Whether its elements lie at multiples of their size from each other."""
+    return array.flags.aligned and not any(s % array.itemsize for s in array.strides)

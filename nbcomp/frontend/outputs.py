@@ -14,6 +14,7 @@ import numpy as np
 from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.lift import Lifter
 from nbcomp.frontend.number import Number
+from nbcomp.frontend.objects import source_of
 from nbcomp.frontend.result import Out, Own, Record, Static, Tree, ViewOf
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Storage
@@ -96,21 +97,28 @@ class Outputs:
         return self._object(value)
 
     def _object(self, value: Any) -> Tree:
+        source = source_of(value)
+        if source is not None:
+            return Own(source)
         original = self.lifter.original(value)
         if original is not None:
             return Static(original)
         if isinstance(value, tuple) and hasattr(type(value), "_fields"):
             fields = dict(zip(value._fields, map(self._tree, value), strict=True))
-            return Record(type(value), fields)
+            return Record(self._class(value), fields)
         if _is_record(value):
             names = [f.name for f in dataclasses.fields(value) if f.init]
-            return Record(type(value), {n: self._tree(getattr(value, n)) for n in names})
+            return Record(self._class(value), {n: self._tree(getattr(value, n)) for n in names})
         if isinstance(value, STATIC) or callable(value) or isinstance(value, np.ndarray):
             return Static(value)
         raise CaptureError(
             f"{self.session.name} returns a {type(value).__name__}; a compiled function returns"
             " arrays, numbers, and tuples, lists, dicts and data classes of them"
         )
+
+    def _class(self, value: Any) -> Any:
+        """The user's class of a record, not the lifted one."""
+        return self.lifter.original(type(value)) or type(value)
 
     def _number(self, value: Number) -> Tree:
         node = value._node

@@ -93,6 +93,8 @@ class Session:
 
     def guard(self, guard: Guard) -> None:
         """Remember an assumption, once."""
+        if guard.source.kind == "object" and not guard.source.path:
+            return  # the object itself is at hand, whatever happens
         self.guards.setdefault((type(guard), *source_key(guard.source)), guard)
 
     def remark(self, remark: Remark) -> None:

@@ -8,15 +8,17 @@ nothing of what becomes of the graph.
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import Unsupported
+from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.dispatch import call, fresh
-from nbcomp.frontend.lift import Lifter, plain_function
+from nbcomp.frontend.lift import Lifter
 from nbcomp.frontend.outputs import Outputs
 from nbcomp.frontend.result import Tree, bind, rebuild, resolve
 from nbcomp.frontend.session import Read, Session
@@ -72,27 +74,60 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     Raises CaptureError for control flow that depends on array values, `Unsupported` for what nbcomp does
     not compile, and otherwise what the function itself raises.
     """
-    plain = plain_function(function)
-    signature = inspect.signature(plain)
+    signature = _signature(function)
     values = bind(signature, args, kwargs)
-    session = Session(plain.__name__)
+    session = Session(_name(function))
     session.call = lambda f, a, k: call(session, f, a, k)
     lifter = Lifter(session)
     session.foreign = lifter.foreign
     session.tracer = lambda node: fresh(session, node)
-    copy = lifter.function(plain, Source("object", plain.__name__, plain))
+    copy = lifter.lift(function, Source("object", session.name, function))
     lifted = [
         lifter.lift(value, Source("argument", i), name)
         for i, (name, value) in enumerate(zip(signature.parameters, values, strict=True))
     ]
     try:
         returned = _run(copy, signature, lifted)
+        _check_returned(session.name, returned)
         lifter.check_unchanged()
         outputs = Outputs(session, lifter)
         result = outputs.tree(returned)
         return _finish(session, signature, outputs, result)
     finally:
         session.closed = True
+
+
+def _name(function: Any) -> str:
+    name: str = getattr(function, "__name__", "") or _name(
+        getattr(function, "func", type(function))
+    )
+    return name if name.isidentifier() else "lambda_"
+
+
+def _signature(function: Any) -> inspect.Signature:
+    try:
+        if not isinstance(function, type | np.ufunc):
+            return inspect.signature(function)
+    except (TypeError, ValueError):
+        pass
+    raise CaptureError(
+        f"{function!r} is a {type(function).__name__}; nbcomp compiles functions written in Python"
+    )
+
+
+def _check_returned(name: str, returned: Any) -> None:
+    kinds = {
+        types.GeneratorType: "a generator: it hands out values one by one",
+        types.CoroutineType: "an async function",
+        types.AsyncGeneratorType: "an async generator",
+    }
+    for kind, what in kinds.items():
+        if isinstance(returned, kind):
+            with suppress(AttributeError):
+                returned.close()
+            raise CaptureError(
+                f"{name} is {what}", hint="return an array, or a list of arrays, instead"
+            )
 
 
 def _run(function: Any, signature: inspect.Signature, lifted: list[Any]) -> Any:

@@ -280,7 +280,17 @@ METHODS = (
     *("swapaxes", "take", "trace", "var"),
 )
 # Methods that write to the array, or have no function.
-OTHER_METHODS = ("astype", "compress", "copy", "fill", "flatten", "partition", "put", "sort", "view")
+OTHER_METHODS = (
+    "astype",
+    "compress",
+    "copy",
+    "fill",
+    "flatten",
+    "partition",
+    "put",
+    "sort",
+    "view",
+)
 # Methods that hand out values.
 NEEDS_VALUE = ("item", "tolist", "tobytes", "tofile", "dump", "dumps")
 

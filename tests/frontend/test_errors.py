@@ -168,7 +168,9 @@ IDIOMS: list[tuple[Callable[..., Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "expression", "hint"), IDIOMS, ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize(
+    ("function", "expression", "hint"), IDIOMS, ids=lambda v: getattr(v, "__name__", "")
+)
 def test_idioms(function: Callable[..., Any], expression: str, hint: str) -> None:
     with pytest.raises(CaptureError) as raised:
         capture(function, (X,), {})
@@ -384,7 +386,7 @@ def test_what_is_no_plain_function() -> None:
     for function, message in ((numbers, "a generator"), (later, "an async function")):
         with pytest.raises(CaptureError, match=message):
             capture(function, (X,), {})
-    with pytest.raises(CaptureError, match="compiles Python functions"):
+    with pytest.raises(CaptureError, match="functions written in Python"):
         capture(3, (X,), {})
 
 

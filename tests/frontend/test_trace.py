@@ -64,8 +64,10 @@ FUNCTIONS = {
     "where": lambda x: np.where(x > 0, x, 0.1 * x),
     "clip": lambda x: np.clip(x, 0, None),
     "maximum": lambda x: np.maximum(x, 0),
-    "softmax": lambda x: np.exp(x - x.max(1, keepdims=True))
-    / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True),
+    "softmax": lambda x: (
+        np.exp(x - x.max(1, keepdims=True))
+        / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
+    ),
     "joins": lambda x: (np.concatenate([x, x], axis=1), np.stack([x, -x]), np.vstack((x, x))),
     "splits": lambda x: (np.split(x, 2, axis=1), np.array_split(x, 2)),
     "flips": lambda x: (np.flip(x), np.fliplr(x), np.rot90(x), np.roll(x, 1)),
@@ -113,7 +115,9 @@ def test_operators(name: str, agree: Agree) -> None:
     agree(OPERATORS[name], X, Y)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "floordiv", "mod", "matmul", "compare"])
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "div", "floordiv", "mod", "matmul", "compare"]
+)
 def test_operators_on_integers(name: str, agree: Agree) -> None:
     agree(OPERATORS[name], I, np.array([1, -2, 3, 5]))
 

@@ -1,0 +1,155 @@
+"""The names a traced function sees: its globals, the modules it uses, and Python's builtins.
+
+Globals are lifted when they are first read.  NumPy is NumPy, but for the functions that make arrays from
+nothing (they make traced ones) and those that draw random numbers (they are refused, as is whatever else
+answers differently in every call).
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import random
+import time
+import types
+import uuid
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.location import here
+from nbcomp.frontend.objects import Lifts, super_of, type_of
+from nbcomp.frontend.session import Session
+from nbcomp.frontend.writes import CONVERSION, CREATION
+from nbcomp.runtime.plan import Source
+from nbcomp.trace import Remark
+
+VOLATILE = (random, np.random, time, uuid)  # modules whose functions answer differently every time
+MAKERS = frozenset((*CREATION, *CONVERSION))
+REFUSED = ("open", "input", "eval", "exec", "globals", "locals", "vars", "compile", "breakpoint")
+MODULE_NAMES = ("__name__", "__file__", "__package__", "__spec__")
+
+
+class LiftsModules(Lifts, Protocol):
+    """What names need of the lifter."""
+
+    def module(self, module: types.ModuleType) -> Any:
+        """A lifted module."""
+
+
+class Namespace(dict[str, Any]):
+    """The globals of a traced function: a name is lifted when it is first read.
+
+    Python reads globals through `__getitem__` when they are not a plain dict, and stores them past
+    `__setitem__`: what is in the dict itself was assigned by the function.
+    """
+
+    def __init__(self, lifter: LiftsModules, variables: dict[str, Any]) -> None:
+        super().__init__({k: variables[k] for k in MODULE_NAMES if k in variables})
+        self["__builtins__"] = _builtins(lifter)
+        self._lifter, self._variables = lifter, variables
+        self._initial = frozenset(self)
+
+    def __getitem__(self, name: str) -> Any:
+        if dict.__contains__(self, name):
+            return dict.__getitem__(self, name)
+        value = self._variables[name]
+        return self._lifter.lift(value, Source("global", name, self._variables), name)
+
+    def stored(self) -> list[str]:
+        """The globals the function assigned."""
+        return [name for name in self if name not in self._initial]
+
+
+class UserModule(types.ModuleType):
+    """A module of the user's: its variables are lifted like globals."""
+
+    def __init__(self, lifter: Lifts, module: types.ModuleType) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self._lifter, self._variables = lifter, vars(module)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._variables:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        source = Source("global", name, self._variables)
+        return self._lifter.lift(self._variables[name], source, name)
+
+
+class NumpyModule(types.ModuleType):
+    """NumPy, but for functions that make arrays from nothing or draw random numbers."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("numpy", np.__doc__)
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(np, name)
+        random_ones = value is np.random
+        value = Volatile("np.random") if random_ones else traced_maker(self._session, value)
+        setattr(self, name, value)
+        return value
+
+
+class Volatile:
+    """A module whose answers differ from call to call."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        raise Unsupported(
+            f"{self._name}.{name} answers differently in every call; compiled, it would be frozen",
+            here(),
+            "call it outside and pass the result",
+        )
+
+
+def traced_maker(session: Session, value: Any) -> Any:
+    """For a function of NumPy's that makes arrays one that makes traced ones; else the value."""
+    try:
+        if value not in MAKERS:
+            return value
+    except TypeError:  # not hashable
+        return value
+
+    @functools.wraps(value)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return session.call(value, args, kwargs)
+
+    return make
+
+
+# ------------------------------------------------------------------------------------ builtins
+
+
+def _builtins(lifter: LiftsModules) -> dict[str, Any]:
+    """Python's builtins, but for those that would act while compiling only."""
+
+    def import_module(name: str, *args: Any, **kwargs: Any) -> Any:
+        return lifter.module(builtins.__import__(name, *args, **kwargs))
+
+    changed = {name: _refused(name) for name in REFUSED}
+    changed |= {"__import__": import_module, "print": _printing(lifter.session)}
+    changed |= {"super": super_of(lifter), "type": type_of}
+    return vars(builtins) | changed
+
+
+def _printing(session: Session) -> Callable[..., None]:
+    def printed(*args: Any, **kwargs: Any) -> None:
+        reason = "print runs while compiling, not in every call"
+        hint = "print what the function returns"
+        session.remark(Remark("missed", "capture", reason, here(), hint))
+        print(*args, **kwargs)
+
+    return printed
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise Unsupported(
+            f"{name}() cannot be compiled", here(), "call it outside and pass the result"
+        )
+
+    return refuse

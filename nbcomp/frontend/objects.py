@@ -1,0 +1,264 @@
+"""The user's own objects and classes, as the traced function sees them.
+
+A `Shadow` stands for an object: its attributes are lifted when they are read (so that `model.W` is an
+input and a later change of it is seen), its methods run as lifted copies on the shadow.  A class that the
+function makes instances of is replaced by a subclass with lifted methods.  Knows Python's object model.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.location import here
+from nbcomp.frontend.session import Session
+from nbcomp.runtime.plan import LengthGuard, ObjectGuard, Source
+
+OVERRIDES = ("__init_subclass__", "__set_name__", "__new__")
+# Special methods that a shadow gets from its own class or that make no sense on it.
+KEPT = frozenset(
+    (
+        "__class__",
+        "__new__",
+        "__init__",
+        "__del__",
+        "__getattribute__",
+        "__getattr__",
+        "__setattr__",
+    )
+    + (
+        "__delattr__",
+        "__init_subclass__",
+        "__subclasshook__",
+        "__dict__",
+        "__weakref__",
+        "__slots__",
+    )
+    + ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__sizeof__", "__dir__")
+    + ("__class_getitem__", "__copy__", "__deepcopy__")
+)
+
+
+class Lifts(Protocol):
+    """What objects need of the lifter."""
+
+    session: Session
+
+    def lift(self, value: Any, source: Source, name: str = "") -> Any:
+        """A lifted value."""
+
+    def function(self, function: types.FunctionType, source: Source) -> Any:
+        """A lifted function."""
+
+
+class Shadow:
+    """Stands for an object of the user's; made by `shadow`."""
+
+    __slots__ = ("_nbcomp",)
+
+    _nbcomp: tuple[Lifts, Any, Source]
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(self._nbcomp[1])
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _, _, source = self._nbcomp
+        raise Unsupported(
+            f"the function sets {source.describe()}.{name}; a compiled function only writes to arrays",
+            here(),
+            "return the new value",
+        )
+
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
+
+
+def shadow(lifter: Lifts, value: Any, source: Source) -> Shadow:
+    """The shadow of an object found at a source; assumes its class."""
+    cls = type(value)
+    lifter.session.guard(ObjectGuard(deeper(source, "__class__"), cls))
+    result: Shadow = object.__new__(_shadow_class(cls))
+    object.__setattr__(result, "_nbcomp", (lifter, value, source))
+    return result
+
+
+def source_of(value: Any) -> Source | None:
+    """Where the object a shadow stands for is found; None for anything else."""
+    if issubclass(type(value), Shadow):
+        source: Source = object.__getattribute__(value, "_nbcomp")[2]
+        return source
+    return None
+
+
+def deeper(source: Source, name: str) -> Source:
+    """An attribute of what is at a source."""
+    return Source(source.kind, source.key, source.root, (*source.path, ("attr", name)))
+
+
+@functools.cache
+def _shadow_class(cls: type) -> type[Shadow]:
+    """A shadow class with the special methods of this class."""
+    namespace: dict[str, Any] = {"__slots__": ()}
+    for base in reversed(cls.__mro__[:-1]):
+        for name, value in vars(base).items():
+            if name.startswith("__") and name.endswith("__") and name not in KEPT:
+                method = isinstance(value, types.FunctionType)
+                namespace[name] = _special(name) if method else value
+    for name in ("__doc__", "__module__", "__dataclass_fields__", "__match_args__"):
+        if hasattr(cls, name):
+            namespace[name] = getattr(cls, name)
+    namespace["__hash__"] = _special("__hash__") if "__eq__" in namespace else object.__hash__
+    return type(cls.__name__, (Shadow,), namespace)
+
+
+def _special(name: str) -> Callable[..., Any]:
+    def method(self: Shadow, *args: Any, **kwargs: Any) -> Any:
+        return attribute(self, name)(*args, **kwargs)
+
+    return method
+
+
+def attribute(self: Shadow, name: str) -> Any:
+    """An attribute of the object a shadow stands for, lifted."""
+    lifter, value, source = self._nbcomp
+    cls = type(value)
+    try:
+        found = inspect.getattr_static(value, name)
+    except AttributeError:
+        return _missing(self, name)
+    owner = Source("object", cls.__name__, cls)
+    if isinstance(found, types.FunctionType) and name not in getattr(value, "__dict__", ()):
+        lifter.session.guard(ObjectGuard(deeper(owner, name), found))
+        return types.MethodType(lifter.function(found, deeper(owner, name)), self)
+    if isinstance(found, property | functools.cached_property):
+        getter = found.fget if isinstance(found, property) else found.func
+        place = Source("object", name, getter)
+        return lifter.lift(getter, place)(self)
+    if isinstance(found, classmethod):
+        function = found.__func__
+        return types.MethodType(
+            lifter.lift(function, Source("object", name, function)), lifter.lift(cls, owner)
+        )
+    return lifter.lift(getattr(value, name), deeper(source, name), name)
+
+
+def _missing(self: Shadow, name: str) -> Any:
+    """An attribute that is not there, unless the class makes it up."""
+    lifter, value, source = self._nbcomp
+    made_up = inspect.getattr_static(type(value), "__getattr__", None)
+    if isinstance(made_up, types.FunctionType):
+        return lifter.function(made_up, Source("object", "__getattr__", made_up))(self, name)
+    if hasattr(value, "__dict__"):  # that there is none is assumed
+        keys = tuple(vars(value))
+        lifter.session.guard(LengthGuard(deeper(source, "__dict__"), dict, len(keys), keys))
+    raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
+
+
+# ------------------------------------------------------------------------------------ classes
+
+
+def lifted_class(lifter: Lifts, cls: type) -> type:
+    """A subclass of a user's class whose methods are lifted; `isinstance` takes it for the class.
+
+    Raises `Unsupported` for classes whose making has effects of its own.
+    """
+    meta = type(cls)
+    changed = [n for n in OVERRIDES[:1] if _overridden(cls, n)]
+    if meta.__call__ is not type.__call__ or changed:
+        raise Unsupported(
+            f"the class {cls.__name__} has a {'metaclass' if not changed else changed[0]} of its own;"
+            " making its instances cannot be compiled",
+            here(),
+            "make the instance outside and pass it",
+        )
+    namespace: dict[str, Any] = {"__slots__": ()} if not hasattr(cls, "__dict__") else {}
+    for base in reversed(cls.__mro__[:-1]):
+        owner = Source("object", base.__name__, base)
+        for name, value in vars(base).items():
+            lifted = _lifted_member(lifter, value, deeper(owner, name))
+            if lifted is not value:
+                namespace[name] = lifted
+            elif name in namespace:
+                del namespace[name]
+    namespace |= {"__qualname__": cls.__qualname__, "__module__": cls.__module__}
+    checks = {
+        "__instancecheck__": lambda _, value: isinstance(value, cls),
+        "__subclasscheck__": lambda _, other: issubclass(other, cls),
+    }
+    return type(meta.__name__, (meta,), checks)(cls.__name__, (cls,), namespace)
+
+
+def _overridden(cls: type, name: str) -> bool:
+    return any(name in vars(base) for base in cls.__mro__[:-1])
+
+
+def _lifted_member(lifter: Lifts, value: Any, source: Source) -> Any:
+    match value:
+        case types.FunctionType():
+            return lifter.function(value, source)
+        case staticmethod() | classmethod():
+            function = value.__func__
+            if not isinstance(function, types.FunctionType):
+                return value
+            return type(value)(lifter.function(function, deeper(source, "__func__")))
+        case property():
+            parts = [value.fget, value.fset, value.fdel]
+            return property(*(p and lifter.function(p, Source("object", "", p)) for p in parts))
+        case _:
+            return value
+
+
+class Super:
+    """What `super()` gives in a lifted method: the next class's methods, lifted."""
+
+    def __init__(self, lifter: Lifts, parent: Any) -> None:
+        self._lifter, self._parent = lifter, parent
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._parent, name)
+        if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
+            function = value.__func__
+            lifted = self._lifter.function(function, Source("object", name, function))
+            return types.MethodType(lifted, value.__self__)
+        return value
+
+
+def super_of(lifter: Lifts) -> Callable[..., Any]:
+    """The builtin `super` for lifted methods."""
+
+    def super_(*args: Any) -> Any:
+        if not args:
+            frame = sys._getframe(1)
+            cls, self = frame.f_locals["__class__"], frame.f_locals[frame.f_code.co_varnames[0]]
+            args = (cls, self)
+        return Super(lifter, super(*args))
+
+    return super_
+
+
+class _TypeOf(type):
+    """`type(x)` answers for the value x stands for; otherwise it is `type`."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            return args[0].__class__
+        return type(*args, **kwargs)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, type)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, type)
+
+
+class type_of(metaclass=_TypeOf):
+    """The builtin `type` for lifted functions."""
