@@ -22,6 +22,7 @@ from benchmarks import machine
 
 ARRAY = 1 << 27  # bytes; beyond every cache
 LANES = 16  # float32 lanes of the widest vectors in use; LLVM splits them where they are narrower
+STREAMS = (1, 2, 4)  # of reading; the best counts
 CHAINS = 12  # independent multiply-adds: latency 4 × 2 units needs 8
 FMA_STEPS = 20_000_000 // CHAINS
 ATTRIBUTES = '"prefer-vector-width"="512" "min-legal-vector-width"="512" nounwind'
@@ -74,16 +75,22 @@ def _accumulators(count: int, update: Callable[[int], list[str]]) -> tuple[str, 
     return before, body, "\n".join([*sums, f"  %r = {call}", "  ret float %r"])
 
 
-def _read() -> str:
+def _read(streams: int) -> str:
+    """Sums of several streams at once, each its own part of the memory: prefetchers like a few."""
+    vectors = 8 // streams
+
     def update(k: int) -> list[str]:
+        stream, vector = divmod(k, vectors)
         return [
-            f"  %j{k} = add i64 %i, {k * LANES}",
+            f"  %o{k} = mul i64 %n, {stream}",
+            f"  %m{k} = add i64 %i, {vector * LANES}",
+            f"  %j{k} = add i64 %o{k}, %m{k}",
             f"  %p{k} = getelementptr float, ptr %from, i64 %j{k}",
             f"  %x{k} = load <{LANES} x float>, ptr %p{k}, align 64",
             f"  %b{k} = fadd <{LANES} x float> %a{k}, %x{k}",
         ]
 
-    return _loop("read", *_accumulators(8, update), 8 * LANES)
+    return _loop(f"read{streams}", *_accumulators(8, update), vectors * LANES)
 
 
 def _fma() -> str:
@@ -107,7 +114,7 @@ def module() -> str:
             f"declare float @llvm.vector.reduce.fadd.v{LANES}f32(float, {vector})",
             _copy("copy", ""),
             _copy("stream", ", !nontemporal !0"),
-            _read(),
+            *(_read(streams) for streams in STREAMS),
             _fma(),
             f"attributes #0 = {{ {ATTRIBUTES} }}",
             "!0 = !{i32 1}",
@@ -137,7 +144,7 @@ def compiled() -> Probes:
     engine = llvm.create_mcjit_compiler(parsed, tuned)
     engine.finalize_object()
     kind = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-    names = ("copy", "stream", "read", "fma")
+    names = ("copy", "stream", *(f"read{streams}" for streams in STREAMS), "fma")
     return Probes(engine, {n: kind(engine.get_function_address(n)) for n in names})
 
 
@@ -171,22 +178,28 @@ def _seconds(work: Callable[[int], Any], threads: int, repeat: int) -> float:
     return best
 
 
-def measure(threads: int, repeat: int = 7) -> dict[str, float]:
+def measure(threads: int, repeat: int = 20) -> dict[str, float]:
     """Rates on this many threads: GB/s for copy, stream and read, GFLOP/s for fma (float32)."""
     probes = compiled()
     functions = probes.functions
     source, target = aligned(ARRAY), aligned(ARRAY)
     block = 8 * LANES
     per_thread = source.size // threads // block * block
-    rates = {}
-    for name, factor in (("copy", 2), ("stream", 2), ("read", 1)):
 
-        def move(index: int, function: Any = functions[name]) -> None:
+    def rate(name: str, streams: int, factor: int) -> float:
+        def move(index: int) -> None:
             at = index * per_thread * 4
-            function(source.ctypes.data + at, target.ctypes.data + at, per_thread)
+            count = per_thread // streams
+            functions[name](source.ctypes.data + at, target.ctypes.data + at, count)
 
-        seconds = _seconds(move, threads, repeat)
-        rates[name] = factor * 4 * per_thread * threads / seconds / 1e9
+        moved = factor * 4.0 * per_thread * threads
+        return moved / _seconds(move, threads, repeat) / 1e9
+
+    rates = {
+        "copy": rate("copy", 1, 2),
+        "stream": rate("stream", 1, 2),
+        "read": max(rate(f"read{streams}", streams, 1) for streams in STREAMS),
+    }
 
     def multiply(index: int) -> None:
         functions["fma"](source.ctypes.data, target.ctypes.data, FMA_STEPS)

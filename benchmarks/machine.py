@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -53,8 +54,8 @@ def blas() -> list[str]:
 
 
 def installed(distribution: str) -> str:
-    """The version of an installed distribution, or an empty string."""
+    """The version of an installed distribution, or of a module of that name; else an empty string."""
     try:
         return version(distribution)
     except PackageNotFoundError:
-        return ""
+        return str(getattr(sys.modules.get(distribution), "__version__", ""))

@@ -85,15 +85,16 @@ def _own(module: str, settings: Settings) -> Any:
     return json.loads(done.stdout)
 
 
-def _best(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def _best(measured: list[dict[str, Any]]) -> dict[str, Any]:
+    """The best of several measurements of the limits: what the machine can do when left alone."""
     return {
-        n: {name: max(rate, second[n][name]) for name, rate in rates.items()}
-        for n, rates in first.items()
+        threads: {name: max(m[threads][name] for m in measured) for name in rates}
+        for threads, rates in measured[0].items()
     }
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """All rows, between two measurements of the machine's limits; the record."""
+    """All rows, the machine's limits measured before and after each; the record."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
     settings = Settings(
@@ -106,13 +107,14 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     )
     settings.log.parent.mkdir(parents=True, exist_ok=True)
     settings.log.write_bytes(b"")
-    limits = _own("limits", settings)
+    limits = [_own("limits", settings)]
     rows: list[dict[str, Any]] = []
     versions: dict[str, str] = {}
     blas: list[str] = []
     for name in options.rows:
         print(f"{name} ...", file=sys.stderr, flush=True)
         outcomes = contest(WORKLOADS[name], options.peers, settings)
+        limits.append(_own("limits", settings))
         rows.append(_row(WORKLOADS[name], outcomes))
         versions |= {o.peer: o.version for o in outcomes if o.version}
         blas += [kernel for o in outcomes for kernel in o.blas if kernel not in blas]
@@ -127,7 +129,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "seconds": options.seconds,
         "peers": options.peers,
         "versions": versions,
-        "limits": _best(limits, _own("limits", settings)),
+        "limits": _best(limits),
         "rows": rows,
         "overheads": [] if options.no_overhead else _own("overhead", settings),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -26,8 +27,10 @@ def prepare_numpy(workload: Workload, arrays: dict[str, Array]) -> Prepared:
 
 
 def prepare_nbcomp(workload: Workload, arrays: dict[str, Array]) -> Prepared:
-    """The function through `nbcomp.jit`."""
-    compiled: Any = import_module("nbcomp").jit(workload.function)
+    """The function through `nbcomp.jit`; falling back to NumPy counts as a failure."""
+    nbcomp: Any = import_module("nbcomp")
+    warnings.simplefilter("error", nbcomp.NumpyFallback)
+    compiled: Any = nbcomp.jit(workload.function)
     values = tuple(arrays.values())
     return Prepared(lambda: compiled(*values), _outputs)
 
