@@ -25,6 +25,7 @@ from nbcomp.graph.op import Input
 from nbcomp.graph.passes.expand import expand
 from nbcomp.graph.passes.fusion import FusedGraph, fuse
 from nbcomp.graph.passes.materialise import materialise
+from nbcomp.graph.passes.products import choose_products
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.lowering.program import KernelStep, LibraryStep, Program, lower_program
 from nbcomp.loop.grammar import For
@@ -39,7 +40,14 @@ from nbcomp.target.llvm.compile import compile_kernel, host_cpu
 from nbcomp.trace import Remark, Snapshot, Trace
 from nbcomp.types import TensorType
 
-GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (expand, algebra, fold, cse, materialise)
+GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    expand,
+    choose_products,
+    algebra,
+    fold,
+    cse,
+    materialise,
+)
 VARIANTS = 64  # signatures a jitted function keeps
 
 

@@ -459,7 +459,7 @@ def _tiny(node: Node) -> bool:
     assert isinstance(node.op, Reduce)
     shape = node.inputs[0].shape
     length = math.prod(shape[k] for k in node.op.axes)
-    return 0 < length <= TINY and bool(node.op.axes) and math.prod(shape) > TINY
+    return not node.op.axes or (0 < length <= TINY and math.prod(shape) > TINY)
 
 
 def is_tiny(node: Node) -> bool:

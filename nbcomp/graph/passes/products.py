@@ -1,0 +1,44 @@
+"""Decides what computes each matrix product: a BLAS call, or loops of our own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nbcomp.graph.ir import Graph, Node, apply, rewrite
+from nbcomp.graph.op import REGISTRY, Contract
+from nbcomp.types import FLOAT32, FLOAT64, DType
+
+
+def choose_products(graph: Graph) -> Graph:
+    """Leave float32 and float64 products to BLAS; write the others, and dot products, as sums."""
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        if not isinstance(node.op, Contract):
+            return None
+        dot = node.shape[-2:] == (1, 1)
+        if node.type.dtype in (FLOAT32, FLOAT64) and not dot:
+            return None
+        return _as_sum(node, *inputs)
+
+    return rewrite(graph, rule)
+
+
+def _as_sum(node: Node, a: Node, b: Node) -> Node:
+    """a @ b = Σₖ a[…, m, k, 1] · b[…, 1, k, n], in the dtype NumPy adds up in."""
+    dtype = node.type.dtype
+    inner = FLOAT32 if dtype == np.float16 else dtype
+    a, b = _cast(a, inner), _cast(b, inner)
+    left = _op("expand_dims", (a.type.ndim,), of=(a,))
+    right = _op("expand_dims", (b.type.ndim - 2,), of=(b,))
+    terms = _op("multiply", of=(left, right))
+    name = "any" if inner.kind == "b" else "sum"
+    total = _op(name, (terms.type.ndim - 2,), False, of=(terms,))
+    return _cast(total, dtype)
+
+
+def _op(name: str, *fields: object, of: tuple[Node, ...]) -> Node:
+    return apply(REGISTRY[name](*fields), *of)
+
+
+def _cast(node: Node, dtype: DType) -> Node:
+    return node if node.type.dtype == dtype else _op("cast", dtype, of=(node,))
