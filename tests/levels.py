@@ -1,113 +1,137 @@
-"""Runs one program at every level and compares: the graph's references, each pass, the loops, the machine."""
+"""Runs a compiled function at every level it went through: each graph snapshot by the operators'
+NumPy references, each set of kernels by the loop interpreter, and the machine code.
+
+The order is that of the compilation: the first level with a wrong answer names the bad pass.
+"""
 
 from __future__ import annotations
 
-import inspect
-import time
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from nbcomp.compiled import Compiled
-from nbcomp.frontend.result import Out
-from nbcomp.frontend.trace import Capture
-from nbcomp.graph.ir import Graph, Node, apply
-from nbcomp.graph.op import Input, Op
-from nbcomp.loop.interpreter import interpret
-from nbcomp.lowering.program import KernelStep, Program
-from nbcomp.pipeline import compile_capture
-from nbcomp.runtime.plan import ArrayGuard, Source
-from nbcomp.trace import Trace
-from nbcomp.types import TensorType
+from nbcomp.frontend.result import bind, resolve
+from nbcomp.graph.interpreter import interpret as interpret_graph
+from nbcomp.graph.ir import Graph
+from nbcomp.graph.passes.fusion import FusedGraph
+from nbcomp.loop.grammar import Buffer, Kernel
+from nbcomp.loop.interpreter import interpret as interpret_kernel
+from nbcomp.lowering.program import KernelStep, LibraryStep
 
-Array = np.ndarray[Any, Any]
+Run = Callable[..., Any]
 
 
-def graph_of(op: Op, arrays: Sequence[Any]) -> Graph:
-    """The graph that applies one operator to these arrays."""
-    nodes = []
-    for k, array in enumerate(map(np.asarray, arrays)):
-        t = TensorType(array.dtype, array.shape)
-        nodes.append(Node(Input(k, t), (), t, name="abcdefgh"[k]))
-    return Graph(op.name, tuple(nodes), (apply(op, *nodes),))
+def levels(compiled: Compiled, kernels: bool = True) -> Iterator[tuple[str, Run]]:
+    """(what it is, a function of the original arguments) for each level, in order.
 
-
-def compile_graph(graph: Graph, arrays: Sequence[Any]) -> Compiled:
-    """Machine code for a graph and these arrays."""
-    guards = tuple(
-        ArrayGuard(Source("argument", k), a.dtype, a.shape, a.strides, k)
-        for k, a in enumerate(map(np.asarray, arrays))
-    )
-    parameters = [
-        inspect.Parameter(f"a{k}", inspect.Parameter.POSITIONAL_ONLY) for k in range(len(arrays))
-    ]
-    result = tuple(Out(k) for k in range(len(graph.outputs)))
-    captured = Capture(
-        graph, guards, result, frozenset(), (), inspect.Signature(parameters), len(arrays)
-    )
-    trace = Trace()
-    with trace.timed("capture"):
-        pass
-    return compile_capture(lambda *args: None, captured, trace, time.perf_counter())
-
-
-def run_program(program: Program, arrays: Sequence[Any]) -> list[Array]:
-    """The program by the loop interpreter; library steps by their references."""
-    memory: dict[int, Array] = {}
-    for slot, array in program.constants.items():
-        memory[slot] = np.ascontiguousarray(array).reshape(-1)
-    for k, array in enumerate(arrays):
-        memory[k] = np.asarray(array)
-    for slot, t in program.outputs:
-        memory[slot] = np.full(t.size, 77).astype(t.dtype)
-    for step in program.steps:
-        if isinstance(step, KernelStep):
-            slots = {
-                b.memory: s
-                for b, s in zip(
-                    [b for b in step.kernel.buffers if not b.alias], step.slots, strict=True
-                )
-            }
-            views = {}
-            for b in step.kernel.buffers:
-                slot = slots[b.memory]
-                if slot not in memory:
-                    memory[slot] = np.zeros(int(np.prod(b.shape)), b.dtype)
-                views[b.name] = _view(memory[slot], b.shape, b.strides)
-            interpret(step.kernel, views)
-        else:
-            values = []
-            for slot, t, strides in step.inputs:
-                elements = tuple(s // t.dtype.itemsize for s in strides)
-                values.append(_view(memory[slot], t.shape, elements))
-            slot, t = step.output
-            if slot not in memory:
-                memory[slot] = np.zeros(t.size, t.dtype)
-            memory[slot][:] = np.asarray(step.node.op.reference(*values)).reshape(-1)
-    return [memory[slot].reshape(t.shape) for slot, t in program.outputs]
-
-
-def _view(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    size = array.itemsize
-    return np.lib.stride_tricks.as_strided(array, shape, tuple(s * size for s in strides))
-
-
-def ulps(got: Any, want: Any) -> float:
-    """The largest distance in units in the last place of the wanted values; inf for a wrong NaN.
-
-    Integers and booleans: 0 if equal, else inf.
+    kernels: also the loop levels, whose interpreter is slow.
     """
-    got, want = np.asarray(got), np.asarray(want)
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return float("inf")
-    if want.dtype.kind != "f":
-        return 0.0 if np.array_equal(got, want) else float("inf")
-    if got.size == 0:
-        return 0.0
-    with np.errstate(all="ignore"):
-        same = (got == want) | (np.isnan(got) & np.isnan(want))
-        wide = np.abs(got.astype(np.longdouble) - want.astype(np.longdouble))
-        step = np.spacing(np.abs(np.where(np.isfinite(want), want, 1))).astype(np.longdouble)
-        far = np.where(same, 0, wide / step)
-    return float(np.max(np.where(np.isnan(far), np.inf, far)))
+    for snapshot in compiled.trace.snapshots:
+        if snapshot.level == "graph":
+            yield f"graph after {snapshot.name}", _graph_run(compiled, snapshot.value)
+    if kernels:
+        stages = [s.name for s in compiled.trace.snapshots if s.level == "loop"]
+        for stage in dict.fromkeys(stages):
+            yield f"kernels after {stage}", _kernels_run(compiled, stage)
+    yield "machine code", compiled
+
+
+def _bound(compiled: Compiled, args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """The bound arguments, and the arrays that are the graph's inputs."""
+    values = bind(compiled.capture.signature, args, {})
+    native = compiled.native_values(values)
+    guards = compiled.capture.guards[: len(compiled.captured.inputs)]
+    types = [node.type for node in compiled.captured.inputs]
+    found = [resolve(guard.source, native) for guard in guards]
+    return values, [np.asarray(v, t.dtype) for v, t in zip(found, types, strict=True)]
+
+
+def _graph_run(compiled: Compiled, value: Any) -> Run:
+    graph = value.graph if isinstance(value, FusedGraph) else value
+    assert isinstance(graph, Graph)
+
+    def run(*args: Any) -> Any:
+        values, inputs = _bound(compiled, args)
+        outputs = [np.array(a) for a in interpret_graph(graph, inputs)]
+        return compiled.finish(tuple(outputs), values)
+
+    return run
+
+
+def _kernels_run(compiled: Compiled, stage: str) -> Run:
+    """All kernels as they were after `stage`."""
+    first: dict[str, Kernel] = {}
+    chosen: dict[str, Kernel] = {}
+    reached: set[str] = set()
+    for snapshot in compiled.trace.snapshots:
+        if snapshot.level != "loop" or not isinstance(snapshot.value, Kernel):
+            continue
+        first.setdefault(snapshot.kernel, snapshot.value)
+        if snapshot.kernel not in reached:
+            chosen[snapshot.kernel] = snapshot.value
+        if snapshot.name == stage:
+            reached.add(snapshot.kernel)
+
+    def run(*args: Any) -> Any:
+        values, inputs = _bound(compiled, args)
+        memory = _Memory(compiled, inputs)
+        for step in compiled.program.steps:
+            if isinstance(step, LibraryStep):
+                memory.library(step)
+            else:
+                name = step.kernel.name
+                memory.kernel(step, first[name], chosen[name])
+        outputs = [memory.output(slot, t) for slot, t in compiled.program.outputs]
+        return compiled.finish(tuple(outputs), values)
+
+    return run
+
+
+class _Memory:
+    """The slots of a program: arrays whose first byte is the slot's pointer."""
+
+    def __init__(self, compiled: Compiled, inputs: list[Any]) -> None:
+        program = compiled.program
+        self.slots: dict[int, Any] = dict(enumerate(inputs)) | dict(program.constants)
+        for slot, t in program.outputs:
+            self.slots[slot] = np.zeros(max(t.nbytes, 1), np.uint8)
+
+    def view(self, slot: int, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        """The slot as an array; strides in bytes.  A temp is made when it is first seen."""
+        if slot not in self.slots:
+            reach = sum(s * (n - 1) for s, n in zip(strides, shape, strict=True) if s > 0)
+            self.slots[slot] = np.zeros(max(reach, 0) + np.dtype(dtype).itemsize, np.uint8)
+        base = self.slots[slot]
+        if base.dtype == np.uint8 and np.dtype(dtype) != np.uint8:
+            base = np.ndarray((), dtype, base) if math.prod(shape) else np.zeros((), dtype)
+        return as_strided(base, shape, strides)
+
+    def kernel(self, step: KernelStep, first: Kernel, kernel: Kernel) -> None:
+        """Interpret a kernel on its slots."""
+        slot_of = {b.memory: s for b, s in zip(first.buffers, step.slots, strict=True)}
+
+        def array(buffer: Buffer) -> Any:
+            size = buffer.dtype.itemsize
+            strides = tuple(s * size for s in buffer.strides)
+            return self.view(slot_of[buffer.memory], buffer.dtype, buffer.shape, strides)
+
+        interpret_kernel(kernel, {b.name: array(b) for b in kernel.buffers})
+
+    def library(self, step: LibraryStep) -> None:
+        """Run a library operator's reference on its slots."""
+        inputs = [self.view(slot, t.dtype, t.shape, s) for slot, t, s in step.inputs]
+        slot, t = step.output
+        with np.errstate(all="ignore"):
+            result = np.asarray(step.node.op.reference(*inputs))
+        if slot not in self.slots:
+            self.slots[slot] = np.zeros(max(t.nbytes, 1), np.uint8)
+        self.slots[slot][: t.nbytes] = np.frombuffer(result.tobytes(), np.uint8)
+
+    def output(self, slot: int, t: Any) -> Any:
+        """A copy of an output."""
+        memory = self.slots[slot]
+        return np.frombuffer(memory[: t.nbytes].tobytes(), t.dtype).reshape(t.shape).copy()

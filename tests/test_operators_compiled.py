@@ -7,7 +7,7 @@ import pytest
 
 import nbcomp.ops  # noqa: F401  (fills the registry)
 from nbcomp.graph.op import REGISTRY, Library
-from tests.levels import compile_graph, graph_of, ulps
+from tests.one_graph import compile_graph, graph_of, ulps
 
 MAX_SAMPLES = 24  # per operator here; `make conformance` takes all
 
