@@ -30,7 +30,7 @@ from nbcomp.frontend.namespace import (
     traced_maker,
 )
 from nbcomp.frontend.number import Number
-from nbcomp.frontend.objects import lifted_class, shadow, source_of
+from nbcomp.frontend.objects import add_methods, shadow, source_of, subclass
 from nbcomp.frontend.session import Session, source_key
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer
@@ -91,7 +91,7 @@ class Lifter:
             self.session.guard(ValueGuard(source, value))
             return value
         if kind in CONTAINERS or (isinstance(value, tuple) and hasattr(kind, "_fields")):
-            return self._container(value, source)
+            return self._container(value, source, name)
         return self._object(value, source)
 
     def original(self, value: Any) -> Any:
@@ -131,7 +131,7 @@ class Lifter:
 
     # ----------------------------------------------------------------------------- containers
 
-    def _container(self, value: Any, source: Source) -> Any:
+    def _container(self, value: Any, source: Source, name: str) -> Any:
         self._leaves += len(value)
         if self._leaves > MOST_LEAVES:
             raise Unsupported(
@@ -142,7 +142,7 @@ class Lifter:
         keys = tuple(value) if isinstance(value, dict) else ()
         self.session.guard(LengthGuard(source, type(value), len(value), keys))
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        entries = {k: self.lift(v, step(source, "item", k), _name(k, source)) for k, v in pairs}
+        entries = {k: self.lift(v, step(source, "item", k), _name(k, name)) for k, v in pairs}
         if isinstance(value, dict):
             lifted: Any = entries
         elif isinstance(value, list):
@@ -166,7 +166,7 @@ class Lifter:
                     hint="return the new value",
                 )
         for namespace in self._namespaces.values():
-            for name in namespace.stored():
+            for name in namespace.changed():
                 raise Unsupported(
                     f"the function assigns the global {name}", hint="return the new value"
                 )
@@ -235,7 +235,11 @@ class Lifter:
         plain = issubclass(cls, BaseException | enum.Enum) or not cls.__flags__ & HEAP_TYPE
         if plain or module is None or (file is not None and is_library(file)):
             return cls
-        return self._once(cls, lambda: lifted_class(self, cls))
+        if id(cls) not in self._copies:
+            copy = subclass(cls)
+            self._copies[id(cls)] = (cls, copy)  # before its methods, which may name it
+            add_methods(self, copy, cls)
+        return self._copies[id(cls)][1]
 
     def module(self, module: types.ModuleType) -> Any:
         """A module as the traced function sees it."""
@@ -289,6 +293,9 @@ class Lifter:
             value = cell.cell_contents
         except ValueError:  # not assigned yet: the same error when the function reads it
             return
+        if name == "__class__":  # of zero-argument super, which looks for the class itself
+            new.cell_contents = value
+            return
         new.cell_contents = self.lift(value, Source("cell", name, cell), name)
         self._cells.append((new, new.cell_contents))
 
@@ -304,12 +311,11 @@ def step(source: Source, how: str, key: Any) -> Source:
     return Source(source.kind, source.key, source.root, (*source.path, (how, key)))
 
 
-def _name(key: Any, source: Source) -> str:
+def _name(key: Any, container: str) -> str:
     """A name for an entry of a container: its key, or the container's name and its position."""
     if isinstance(key, str) and key.isidentifier():
         return key
-    head = source.path[-1][1] if source.path else source.key
-    return f"{head}_{key}" if isinstance(head, str) and isinstance(key, int) else ""
+    return f"{container}_{key}" if container and isinstance(key, int) else ""
 
 
 def _entries(container: Any) -> Any:

@@ -58,9 +58,15 @@ class Namespace(dict[str, Any]):
         value = self._variables[name]
         return self._lifter.lift(value, Source("global", name, self._variables), name)
 
-    def stored(self) -> list[str]:
-        """The globals the function assigned."""
-        return [name for name in self if name not in self._initial]
+    def changed(self) -> list[str]:
+        """The globals that the function gave another value."""
+        return [name for name in self if name not in self._initial and not self._is_lifted(name)]
+
+    def _is_lifted(self, name: str) -> bool:
+        """Whether the function stored what was there: `W += 1` does, having written to the array."""
+        source = Source("global", name, self._variables)
+        original = self._variables.get(name)
+        return self._lifter.lift(original, source, name) is dict.__getitem__(self, name)
 
 
 class UserModule(types.ModuleType):

@@ -19,7 +19,6 @@ from nbcomp.frontend.location import here
 from nbcomp.frontend.session import Session
 from nbcomp.runtime.plan import LengthGuard, ObjectGuard, Source
 
-OVERRIDES = ("__init_subclass__", "__set_name__", "__new__")
 # Special methods that a shadow gets from its own class or that make no sense on it.
 KEPT = frozenset(
     (
@@ -65,13 +64,18 @@ class Shadow:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return type(self._nbcomp[1])
+        lifter, value, _ = self._nbcomp
+        cls = type(value)
+        lifted: type = lifter.lift(cls, Source("object", cls.__name__, cls))
+        return lifted
 
     def __getattr__(self, name: str) -> Any:
         return attribute(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         _, _, source = self._nbcomp
+        if hasattr(self, name) and attribute(self, name) is value:
+            return  # `model.w += 1` has written to the array, and stores the same one
         raise Unsupported(
             f"the function sets {source.describe()}.{name}; a compiled function only writes to arrays",
             here(),
@@ -166,35 +170,37 @@ def _missing(self: Shadow, name: str) -> Any:
 # ------------------------------------------------------------------------------------ classes
 
 
-def lifted_class(lifter: Lifts, cls: type) -> type:
-    """A subclass of a user's class whose methods are lifted; `isinstance` takes it for the class.
+def subclass(cls: type) -> type:
+    """A subclass of a user's class, to be given lifted methods; `isinstance` takes it for the class.
 
     Raises `Unsupported` for classes whose making has effects of its own.
     """
     meta = type(cls)
-    changed = [n for n in OVERRIDES[:1] if _overridden(cls, n)]
-    if meta.__call__ is not type.__call__ or changed:
+    own = "metaclass" if meta.__call__ is not type.__call__ else ""
+    own = "__init_subclass__" if _overridden(cls, "__init_subclass__") else own
+    if own:
         raise Unsupported(
-            f"the class {cls.__name__} has a {'metaclass' if not changed else changed[0]} of its own;"
-            " making its instances cannot be compiled",
+            f"the class {cls.__name__} has a {own} of its own; making its instances cannot be compiled",
             here(),
             "make the instance outside and pass it",
         )
-    namespace: dict[str, Any] = {"__slots__": ()} if not hasattr(cls, "__dict__") else {}
-    for base in reversed(cls.__mro__[:-1]):
-        owner = Source("object", base.__name__, base)
-        for name, value in vars(base).items():
-            lifted = _lifted_member(lifter, value, deeper(owner, name))
-            if lifted is not value:
-                namespace[name] = lifted
-            elif name in namespace:
-                del namespace[name]
-    namespace |= {"__qualname__": cls.__qualname__, "__module__": cls.__module__}
     checks = {
         "__instancecheck__": lambda _, value: isinstance(value, cls),
         "__subclasscheck__": lambda _, other: issubclass(other, cls),
     }
+    namespace = {"__qualname__": cls.__qualname__, "__module__": cls.__module__}
     return type(meta.__name__, (meta,), checks)(cls.__name__, (cls,), namespace)
+
+
+def add_methods(lifter: Lifts, copy: type, cls: type) -> None:
+    """Give the subclass the methods of the class and of its bases, lifted."""
+    for name in {name for base in cls.__mro__[:-1] for name in vars(base)}:
+        base = next(b for b in cls.__mro__ if name in vars(b))
+        value = vars(base)[name]
+        source = deeper(Source("object", base.__name__, base), name)
+        lifted = _lifted_member(lifter, value, source)
+        if lifted is not value:
+            setattr(copy, name, lifted)
 
 
 def _overridden(cls: type, name: str) -> bool:
