@@ -8,6 +8,7 @@ from Python.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -82,6 +83,16 @@ def texts() -> tuple[str, str]:
 
 
 _lock = threading.Lock()
+
+
+def _new_lock() -> None:
+    """A forked child must not wait for a thread that it does not have."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
 
 
 def library() -> Library | None:

@@ -129,8 +129,8 @@ def _let_jobs_in(native: Library, stopping: int = 0) -> None:
 
 def _stop() -> None:
     """End the workers and wait for them; `_guard` is held."""
-    native = library() if _threads else None
-    if native is None:
+    native = loaded()
+    if native is None or not native.pool_started["value"]:
         return
     _keep_jobs_out(native)
     _let_jobs_in(native, stopping=1)

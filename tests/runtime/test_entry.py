@@ -490,7 +490,7 @@ def test_python_threads_share_a_function(rng: np.random.Generator) -> None:
         arena=200_000 * 8,
         steps=(
             step("add", (0, 0, 1), extent=size),
-            step("spin", (), (1, ), extent=20_000),
+            step("spin", (), (1,), extent=20_000),
             step("add", (1, 0, 2), extent=size, grain=4096),
         ),
         seconds=1e-3,  # so that the GIL is released
