@@ -193,7 +193,7 @@ def measure(threads: int, repeat: int = 20) -> dict[str, float]:
             functions[name](source.ctypes.data + at, target.ctypes.data + at, count)
 
         moved = factor * 4.0 * per_thread * threads
-        return moved / _seconds(move, threads, repeat) / 1e9
+        return float(moved / _seconds(move, threads, repeat) / 1e9)
 
     rates = {
         "copy": rate("copy", 1, 2),
