@@ -1,4 +1,4 @@
-"""The shape of the code: no import cycles, no hidden imports, cheap to import, every module explained.
+"""The shape of the code: no import cycles, no hidden imports, cheap to import, all explained.
 
 The layers themselves are import-linter's (`[tool.importlinter]` in pyproject.toml), run here too.
 """
@@ -21,8 +21,8 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 
-# Imports inside functions, by name: (module, function) -> what.  Each has one of three reasons:
-# what it brings is heavy and often not needed; a printer imports the grammar it prints; the operators'
+# Imports inside functions, by name: (module, function) -> what.  Each has one of three reasons: what
+# it brings is heavy and often not needed; a printer imports the grammar it prints; the operators'
 # base and the graph they make nodes of are two halves of one thing.
 LATE = {
     ("nbcomp", "load_ipython_extension"): {"nbcomp.magics"},
