@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import interpret, memory, pool
+from nbcomp.runtime import interpret
 from nbcomp.runtime import layout as at
 from nbcomp.runtime.emit import address, fill
 from nbcomp.runtime.flatten import Variant
@@ -53,7 +53,7 @@ class NativeFunction:
         record.slow, record.failed = id(record.slow_path), id(record.failed_path)
         record.variants, record.retired = (), []
         self._record = record
-        native = _ready()
+        native = library()
         self.callable: Callable[..., Any] = (
             _builtin(native, name, doc, record) if native else _python(name, doc, record)
         )
@@ -87,12 +87,6 @@ class NativeFunction:
 def _again(slow_path: SlowPath, args: tuple[Any, ...], plan: Plan, step: int, status: int) -> Any:
     """What happens after a failed step unless something else is asked for."""
     return slow_path(args, {})
-
-
-@cache
-def _ready() -> Library | None:
-    """The native library."""
-    return library()
 
 
 # The builtin

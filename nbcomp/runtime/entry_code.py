@@ -234,7 +234,7 @@ def _run() -> str:
         output = outputs.at(i * OUTPUT.itemsize)
         plain = output.field(OUTPUT, "kind").is_(at.SMALL)
         with f.when(plain):
-            array = new_array(f, output, f.constant(0, "ptr"))
+            array = new_array(f, output)
             f.goto_if(array.is_(0), "fail")
             results.set_item(i, array)
             slots.set_item(output.field(OUTPUT, "slot"), array.load("ptr", at.DATA))
@@ -282,15 +282,14 @@ def _steps(f: Function, slots: Value, thread: Local, status: Local, number: Loca
     f.label("stopped")
 
 
-def new_array(f: Function, output: Value, data: Value) -> Value:
-    """PyArray_NewFromDescr for an output, over `data` unless null."""
+def new_array(f: Function, output: Value, data: Value | None = None) -> Value:
+    """PyArray_NewFromDescr for an output: over `data`, else over memory of NumPy's own."""
     descr = output.field(OUTPUT, "descr")
     call(f, "Py_IncRef", "void", descr)
     nd = f.value(f"trunc {output.field(OUTPUT, 'nd')} to i32", "i32")
     shape = (nd, output.field(OUTPUT, "dims"), output.field(OUTPUT, "strides"))
-    # Without data any flag asks for Fortran order; with data: writeable and aligned.
-    # (See PyArray_NewFromDescr: the flags of an array without data are its order.)
-    given_flags = at.ALIGNED | at.WRITEABLE
-    flags = f.select(data.is_not(0), f.constant(given_flags, "i32"), f.constant(0, "i32"), "i32")
-    given = (api(f, "PyArray_Type"), descr, *shape, data, flags, f.constant(0, "ptr"))
+    null = f.constant(0, "ptr")
+    # Flags describe given data; without any, a flag other than 0 would ask for Fortran order.
+    flags = f.constant(at.ALIGNED | at.WRITEABLE if data else 0, "i32")
+    given = (api(f, "PyArray_Type"), descr, *shape, data or null, flags, null)
     return call(f, "PyArray_NewFromDescr", "ptr", *given)

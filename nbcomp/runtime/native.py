@@ -133,8 +133,9 @@ _parts: list[Callable[[Library], None]] = []
 
 
 def part(attach: Callable[[Library], None]) -> Callable[[Library], None]:
-    """Declare a function that connects a module of the run time to the library once it is compiled."""
+    """A decorator: call this with the library as soon as it is compiled."""
     _parts.append(attach)
-    if _library.cache_info().currsize and (made := _library()) is not None:
+    made = loaded()
+    if made is not None:
         attach(made)
     return attach

@@ -265,11 +265,16 @@ def _allocate() -> str:
     f = Function("allocate", "ptr", output="ptr")
     output = f["output"]
     with f.when(output.field(OUTPUT, "kind").is_not(at.LARGE)):
-        f.give(new_array(f, output, _null(f)))
+        f.give(new_array(f, output))
     size = output.field(OUTPUT, "bytes")
     data = f.call("take", "ptr", size)
+    with f.when(data.is_(0)):  # let NumPy say it, unless it finds memory, which is not aligned
+        unaligned = new_array(f, output)
+        with f.when(unaligned.is_not(0)):
+            call(f, "Py_DecRef", "void", unaligned)
+            call(f, "PyErr_NoMemory", "ptr")
+        f.give(0)
     array = new_array(f, output, data)
-    f.goto_if(data.is_(0), "none")
     with f.when(array.is_(0)):
         f.call("give", "void", data)
         f.give(0)
@@ -280,11 +285,6 @@ def _allocate() -> str:
     domain = f.constant(_TRACE_DOMAIN, "i32")
     call(f, "PyTraceMalloc_Track", "i32", domain, data.integer(), size)
     f.give(array)
-    f.label("none")  # NumPy has raised its MemoryError, or found memory that is not aligned
-    with f.when(array.is_not(0)):
-        call(f, "Py_DecRef", "void", array)
-        call(f, "PyErr_NoMemory", "ptr")
-    f.give(0)
     return f.text()
 
 

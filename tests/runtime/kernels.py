@@ -1,4 +1,4 @@
-"""Fake kernels for the run time's tests: small LLVM functions of the step signature, and plans over them."""
+"""Fake kernels for the run time's tests: small functions of a step's signature, and plans."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ _TEXT = "\n".join(
             name="increment",
             head=_buffer(0),
             body=_element(0)
-            + "\n  %x = load double, ptr %e0\n  %s = fadd double %x, 1.0\n  store double %s, ptr %e0",
+            + "\n  %x = load double, ptr %e0\n  %s = fadd double %x, 1.0"
+            + "\n  store double %s, ptr %e0",
         ),
         _BODY.format(
             name="iota",

@@ -156,7 +156,7 @@ def test_too_large_for_memory(shape: tuple[int, ...]) -> None:
     plan = Plan((), 0, 1, (Output(FLOAT64, shape, 0),), (step("iota", (0,), extent=0),))
     function = NativeFunction("f", None, _refuse)
     function.add(plan)
-    with pytest.raises(MemoryError, match="Unable to allocate .* for an array with shape"):
+    with pytest.raises(MemoryError, match=r"Unable to allocate .* for an array with shape"):
         function.callable()
     with pytest.raises(MemoryError, match="Unable to allocate"):
         memory.empty(FLOAT64, shape)

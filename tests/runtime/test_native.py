@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nbcomp.errors import NbcompError
-from nbcomp.runtime import engine, layout, native
+from nbcomp.runtime import engine, entry, layout, memory, native, pool
 from nbcomp.runtime.emit import Function, address, fill, struct
 from nbcomp.runtime.entry import NativeFunction
 from tests.runtime.kernels import add_plan
@@ -50,8 +50,8 @@ def test_importing_the_run_time_does_not_import_llvmlite() -> None:
 
 
 def test_functions_work_without_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "_library", lambda: None)
-    monkeypatch.setattr("nbcomp.runtime.entry._ready", lambda: native.library())
+    for module in (entry, memory, pool):
+        monkeypatch.setattr(module, "library", lambda: None)
     function = NativeFunction("f", "Doc.", lambda args, kwargs: "slow")
     function.add(add_plan(4))
     assert function.callable(np.ones(4), np.ones(4)).tolist() == [2] * 4
