@@ -26,6 +26,8 @@ SIZES = (1, 4, 16, 64, 256, 1024, 4096, 16384)
 SAMPLE = (
     1e-3  # seconds one sample should last: far above the clock's resolution and the loop's cost
 )
+ROUNDS = 3  # turns of each side
+REST = 0.03  # seconds between turns: OpenBLAS's threads spin for 2^26 cycles
 LARGEST_BATCH = 1 << 28  # bytes of one batch argument; larger sizes are left out
 
 # How far a floating-point result may be from NumPy's before it counts as a different answer: orders
@@ -330,20 +332,32 @@ def alternate(
 ) -> list[tuple[Timing, list[float]]]:
     """Time several calls in turn, so that a busy machine slows all of them alike.
 
-    Returns for each its timing and its samples, in the order they were taken.  At least three
-    rounds are run, fewer only when one round alone takes longer than `seconds`.
+    Each side rests before its turn, until the threads of the other side's libraries have gone to
+    sleep: those of OpenBLAS spin for that long after a product, and would take a core away.
+    Returns for each call its timing and its samples, in the order they were taken.
     """
     samples: list[list[float]] = [[] for _ in calls]
+    rest = REST if len(calls) > 1 else 0.0
+    block = max(seconds / (ROUNDS * len(calls)) - rest, 2 * SAMPLE)
     with _no_collection():
         loops = [_loops(*call, min(SAMPLE, seconds / 10)) for call in calls]
-        end = time.perf_counter() + seconds
-        for turn in itertools.count(1):
+        for _ in range(ROUNDS):
             for call, count, taken in zip(calls, loops, samples, strict=True):
-                taken.append(_sample(*call, count))
-            late = time.perf_counter() - end
-            if late > 0 and (turn >= 3 or late > seconds):
-                break
+                time.sleep(rest)
+                _sample(*call, 1)  # wakes this side's own threads
+                taken.extend(_block(call, count, block))
     return [(_timing(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
+
+
+def _block(
+    call: tuple[Function, Sequence[Any], Mapping[str, Any]], loops: int, seconds: float
+) -> Iterator[float]:
+    """Samples of one call for about `seconds`, at least one."""
+    end = time.perf_counter() + seconds
+    while True:
+        yield _sample(*call, loops)
+        if time.perf_counter() >= end:
+            return
 
 
 def check(
@@ -379,9 +393,16 @@ def compare(
     ours, theirs = (twin((tuple(args), dict(kwargs or {}))) for _ in range(2))
     pair = alternate([(compiled, *ours), (reference, *theirs)], seconds)
     (fast, fast_samples), (slow, slow_samples) = pair
-    ratios = [b / a for a, b in zip(fast_samples, slow_samples, strict=True)]
+    ratios = [b / a for a, b in _pairs(fast_samples, slow_samples)]
     low, ratio, high = (float(q) for q in np.percentile(ratios, [25, 50, 75]))
     return Comparison(found.differences, fast, slow, ratio, low, high)
+
+
+def _pairs(a: Sequence[float], b: Sequence[float]) -> Iterator[tuple[float, float]]:
+    """Pairs samples taken at about the same time; the shorter list is gone through more than once."""
+    count = max(len(a), len(b))
+    for i in range(count):
+        yield a[i * len(a) // count], b[i * len(b) // count]
 
 
 def scaling(
@@ -452,7 +473,7 @@ def _point(
 
 
 def _estimate(point: Point, size: int) -> float:
-    """Seconds the equality check and one round at `size` would take, were the time linear in it."""
+    """Seconds a comparison at `size` would take at least, were the time linear in it."""
     c = point.comparison
-    slowest = max((t.median for t in (c.compiled, c.reference) if t), default=0.0)
-    return 4 * slowest * size / point.size
+    both = sum(t.median for t in (c.compiled, c.reference) if t)
+    return (2 + 2 * ROUNDS) * both * size / point.size + 2 * ROUNDS * REST

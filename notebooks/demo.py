@@ -37,7 +37,12 @@ def main(source: str, target: str) -> int:
     """Execute `source`, print the result, write `target`; the exit status."""
     notebook = nbformat.read(source, as_version=4)
     folder = str(Path(source).resolve().parent)
-    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}})
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        resources={"metadata": {"path": folder}},
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
+    )
     print(f"running {source} …", flush=True)
     try:
         client.execute()

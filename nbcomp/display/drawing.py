@@ -18,7 +18,7 @@ import numpy as np
 
 from nbcomp.display.layout import Layout, Link, Point, layout
 from nbcomp.graph.ir import Graph, Node
-from nbcomp.graph.op import Constant, Input
+from nbcomp.graph.op import Constant, Contract, Input, Library
 
 LARGEST = 300  # nodes drawn one by one
 
@@ -28,7 +28,7 @@ LINE = 15.0
 MARGIN = 14.0
 HEADER = 24.0  # the strip of a group's box that holds its name
 
-Kind = Literal["op", "input", "constant", "output", "group"]
+Kind = Literal["op", "library", "input", "constant", "output", "group"]
 
 
 class Group(Protocol):
@@ -152,7 +152,8 @@ def _box(node: Node, group: int = -1) -> Box:
         kind: Kind = "input" if isinstance(node.op, Input) else "constant"
         title, detail = _short(node.name or kind, 24), ""
     else:
-        kind, title, detail = "op", op_title(node), _short(node.name, 28)
+        kind = "library" if isinstance(node.op, (Contract, Library)) else "op"
+        title, detail = op_title(node), _short(node.name, 28)
     tip = "\n".join(
         t for t in (f"{node.name} = {title}" if detail else title, str(node.type), where) if t
     )

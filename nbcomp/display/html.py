@@ -184,11 +184,16 @@ def remarks_table(remarks: Sequence[RemarkRow]) -> str:
     for r in remarks:
         where = f"line {r.line}" if r.line else ""
         source = f'<br><code style="font-size:11px">{escape(r.source)}</code>' if r.source else ""
-        hint = f'<br><span style="color:{_FAINT}">{escape(r.hint)}</span>' if r.hint else ""
+        hint = f'<br><span style="color:{_FAINT}">{_prose(r.hint)}</span>' if r.hint else ""
         mark = "✓ done" if r.done else "✗ not done"
-        cells = (where + source, mark, escape(r.topic), escape(r.reason) + hint)
+        cells = (where + source, mark, escape(r.topic), _prose(r.reason) + hint)
         rows.append("<tr>" + "".join(f'<td style="{LEFT}">{cell}</td>' for cell in cells) + "</tr>")
     return f'<table style="{TABLE}">{"".join(rows)}</table>'
+
+
+def _prose(text: str) -> str:
+    """A sentence in which `code` is set as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int]) -> str:
@@ -205,10 +210,12 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[in
 
 # ------------------------------------------------------------------------------------------- code
 
+_LOOP = "kernel|for|parallel|vector|unroll|if|else|while|alloc|call"
+_LLVM = "define|declare|ret|br|switch|phi|load|store|call|select"
 _TOKENS = {
     "graph": r"(?P<c>#.*)|(?P<k>\b(?:graph|return)\b)",
-    "loop": r"(?P<c>#.*)|(?P<k>\b(?:kernel|for|parallel|vector|unroll|if|else|while|alloc|call)\b)",
-    "llvm": r"(?P<c>;.*)|(?P<k>\b(?:define|declare|ret|br|switch|phi|load|store|call|select)\b)",
+    "loop": rf"(?P<c>#.*|//.*)|(?P<k>\b(?:{_LOOP})\b)",
+    "llvm": rf"(?P<c>;.*)|(?P<k>\b(?:{_LLVM})\b)",
     "asm": r"(?P<c>#.*)|(?P<k>^[\w.$]+:)",
     "diff": r"(?P<a>^\+.*)|(?P<d>^-.*)|(?P<c>^@@.*)",
 }

@@ -34,6 +34,16 @@ def speedup_plot(rows: Sequence[SpeedRow]) -> str:
     return data_uri(buffer.getvalue())
 
 
+def _ticks(low: float, high: float) -> list[float]:
+    """Round values between the limits: as many as fit without touching."""
+    found: list[float] = []
+    for steps in ((1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        found = [s * 10.0**e for e in range(-6, 7) for s in steps if low <= s * 10.0**e <= high]
+        if len(found) <= 7:
+            break
+    return found
+
+
 def _draw(axes: object, rows: Sequence[SpeedRow]) -> None:
     from matplotlib.axes import Axes
     from matplotlib.ticker import FuncFormatter, NullLocator
@@ -63,8 +73,7 @@ def _draw(axes: object, rows: Sequence[SpeedRow]) -> None:
     high = max(1.3, max(r.high for r in rows) * 1.25)
     axes.set_ylim(low, high)
     axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
-    ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500) if low <= t <= high]
-    axes.set_yticks(ticks)
+    axes.set_yticks(_ticks(low, high))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_locator(NullLocator())

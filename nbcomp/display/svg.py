@@ -2,7 +2,7 @@
 
 The ground is transparent and every text stands on its own light fill, so the picture reads on white
 and on black.  Groups are told apart by colour (the palette of Okabe and Ito, made for colour-blind
-readers) and also by the number in their title; library calls have a dashed frame.
+readers) and also by the number in their title; library calls have a dashed outline.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monos
 # border, fill and corner radius of a box that is in no group
 PLAIN = {
     "op": ("#57606a", "#ffffff", 4),
+    "library": ("#57606a", "#ffffff", 4),
     "group": ("#57606a", "#ffffff", 4),
     "input": ("#57606a", "#fff8e1", 12),
     "constant": ("#8c959f", "#f1f3f5", 12),
@@ -98,13 +99,13 @@ def _box(box: Box) -> str:
     border, fill, radius = PLAIN[box.kind]
     if box.group >= 0:
         border, tint = colours(box.group)
-        fill = "#ffffff" if box.kind == "op" else tint
+        fill = tint if box.kind == "group" else "#ffffff"
+    dash = ' stroke-dasharray="4 2"' if box.kind == "library" else ""
+    outline = f'rx="{radius}" fill="{fill}" stroke="{border}"{dash}'
     middle = box.x + box.width / 2
     parts = [
         f"<g><title>{escape(box.tip)}</title>",
-        _rect(
-            box.x, box.y, box.width, box.height, f'rx="{radius}" fill="{fill}" stroke="{border}"'
-        ),
+        _rect(box.x, box.y, box.width, box.height, outline),
         _text(middle, box.y + 16, box.title, f'text-anchor="middle" fill="{INK}"'),
     ]
     if box.detail:

@@ -18,7 +18,7 @@ class Options:
 
     timed: bool = True
     sizes: tuple[int, ...] = bench.SIZES
-    seconds: float = 4.0
+    seconds: float = 5.0
     max_lines: int = 200
     show: tuple[str, ...] = SECTIONS
 

@@ -18,7 +18,7 @@ class NbComp(SingletonConfigurable):
     bench = Bool(True, help="Time the compiled function against NumPy after compiling it.").tag(
         config=True
     )
-    seconds = Float(4.0, min=0.05, help="About how long one measurement may take, in seconds.").tag(
+    seconds = Float(5.0, min=0.05, help="About how long one measurement may take, in seconds.").tag(
         config=True
     )
     sizes = List(
