@@ -33,6 +33,7 @@ ZERO_D_ARRAYS = {
     np.where, np.tensordot, np.full, np.zeros, np.ones, np.empty, np.array, np.asarray, np.copy,
     np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.select, np.choose, np.kron,
 }  # fmt: skip
+PYTHON_BOOLS = {np.allclose, np.array_equal, np.array_equiv}
 # Functions whose Python numbers stay symbolic; elsewhere they are axes, sizes, orders, tolerances.
 TAKES_NUMBERS = {
     np.where,
@@ -187,10 +188,9 @@ def _by_value(
 def unknown(function: Any) -> Unsupported:
     """The error for a function nbcomp does not compile."""
     name = spelled(function)
-    if isinstance(function, type(np.add.reduce)) and isinstance(
-        getattr(function, "__self__", None), np.ufunc
-    ):
-        name = f"np.{function.__self__.__name__}.{function.__name__}"
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, np.ufunc):
+        name = f"np.{owner.__name__}.{function.__name__}"
     return Unsupported(f"{name} is not compiled", hint=HINTS.get(function, ""))
 
 
@@ -240,7 +240,8 @@ def adopt(session: Session, array: Any) -> Tracer:
         return array
     if not isinstance(array, np.ndarray):
         raise TypeError("return arrays must be of ArrayType")
-    return session.foreign(array)  # type: ignore[no-any-return]
+    tracer: Tracer = session.foreign(array)
+    return tracer
 
 
 def named(node: Node, location: Location | None) -> Node:
@@ -268,7 +269,9 @@ def wrap(
         return result
     layout, certain = _layout(result, function, args)
     node = named(result, location)
-    return fresh(session, node, function not in ZERO_D_ARRAYS, layout=layout, certain=certain)
+    made = fresh(session, node, function not in ZERO_D_ARRAYS, layout=layout, certain=certain)
+    made._python = bool if function in PYTHON_BOOLS else None
+    return made
 
 
 def _layout(node: Node, function: Any, args: tuple[Any, ...]) -> tuple[Any, bool]:
@@ -284,7 +287,7 @@ def _layout(node: Node, function: Any, args: tuple[Any, ...]) -> tuple[Any, bool
     flags: Any = [["readonly"]] * len(layouts) + [["writeonly", "allocate"]]
     dtypes = [None] * len(layouts) + [node.type.dtype]
     known_layout = all(a._place.storage.certain for a in operands if type(a) is Tracer)
-    iterator: Any = np.nditer([*layouts, None], ["zerosize_ok"], flags, dtypes)  # type: ignore[arg-type]
+    iterator: Any = np.nditer([*layouts, None], ["zerosize_ok"], flags, dtypes)
     return iterator.operands[-1], known_layout
 
 

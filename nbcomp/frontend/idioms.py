@@ -52,7 +52,7 @@ def refusal(purpose: str, location: Location | None, what: str) -> CaptureError:
 
 
 def _is_part_of_test(node: ast.AST, around: list[ast.AST]) -> bool:
-    """Whether an `and`, `or`, `not` or comparison is part of a condition that has advice of its own."""
+    """Whether an `and`, `or`, `not` or comparison is part of a condition with advice of its own."""
     if not around or not isinstance(node, ast.BoolOp | ast.UnaryOp | ast.Compare):
         return False
     parent = around[0]
@@ -148,7 +148,7 @@ def _while(node: ast.AST, inner: list[ast.AST]) -> Advice | None:
     assert isinstance(node, ast.While)
     return (
         f"how often `while {_source(node.test)}` runs is known only at run time",
-        "loop a fixed number of times (`for _ in range(n)`) and keep finished elements with np.where",
+        "loop a fixed number of times (`for _ in range(n)`), and keep what is done by np.where",
         node.test,
     )
 

@@ -1,8 +1,9 @@
 """From the user's values to what the traced function sees: arrays become tracers.
 
-Numbers become `Number`s, containers are rebuilt around lifted entries, plain Python functions run as
-copies whose globals and closure are lifted in turn, objects are shadowed, and the rest is taken as it is.
-Whatever is assumed about a value becomes a guard.  Knows Python objects and sources, not operators.
+Numbers become `Number`s, containers are rebuilt around lifted entries, plain Python functions run
+as copies whose globals and closure are lifted in turn, objects are shadowed, and the rest is taken
+as it is. Whatever is assumed about a value becomes a guard.  Knows Python objects and sources, not
+operators.
 """
 
 from __future__ import annotations
@@ -44,10 +45,12 @@ NOT_FOLLOWED = (set, bytearray, list, dict, collections.deque)  # subclasses of 
 MOST_LEAVES = 10_000
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 
-_LIBRARIES = tuple(
-    str(Path(sysconfig.get_path(kind))) + "/"
-    for kind in ("stdlib", "platstdlib", "purelib", "platlib")
-) + (str(Path(__file__).parent.parent) + "/", "<frozen")
+_FOLDERS = map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
+_LIBRARIES = (
+    *(str(Path(f)) + "/" for f in _FOLDERS),
+    f"{Path(__file__).parent.parent}/",
+    "<frozen",
+)
 
 
 def is_library(file: str) -> bool:

@@ -1,8 +1,8 @@
 """The names a traced function sees: its globals, the modules it uses, and Python's builtins.
 
-Globals are lifted when they are first read.  NumPy is NumPy, but for the functions that make arrays from
-nothing (they make traced ones) and those that draw random numbers (they are refused, as is whatever else
-answers differently in every call).
+Globals are lifted when they are first read.  NumPy is NumPy, but for the functions that make
+arrays from nothing (they make traced ones) and those that draw random numbers (they are refused,
+as is whatever else answers differently in every call).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Namespace(dict[str, Any]):
         return [name for name in self if name not in self._initial and not self._is_lifted(name)]
 
     def _is_lifted(self, name: str) -> bool:
-        """Whether the function stored what was there: `W += 1` does, having written to the array."""
+        """Whether the function stored what was there, as `W += 1` does after writing to W."""
         source = Source("global", name, self._variables)
         original = self._variables.get(name)
         return self._lifter.lift(original, source, name) is dict.__getitem__(self, name)
@@ -106,7 +106,7 @@ class Volatile:
 
     def __getattr__(self, name: str) -> Any:
         raise Unsupported(
-            f"{self._name}.{name} answers differently in every call; compiled, it would be frozen",
+            f"{self._name}.{name} answers differently in every call, compiled it would be frozen",
             here(),
             "call it outside and pass the result",
         )

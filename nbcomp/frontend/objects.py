@@ -1,8 +1,9 @@
 """The user's own objects and classes, as the traced function sees them.
 
-A `Shadow` stands for an object: its attributes are lifted when they are read (so that `model.W` is an
-input and a later change of it is seen), its methods run as lifted copies on the shadow.  A class that the
-function makes instances of is replaced by a subclass with lifted methods.  Knows Python's object model.
+A `Shadow` stands for an object: its attributes are lifted when they are read (so that `model.W` is
+an input and a later change of it is seen), its methods run as lifted copies on the shadow.  A
+class that the function makes instances of is replaced by a subclass with lifted methods.  Knows
+Python's object model.
 """
 
 from __future__ import annotations
@@ -19,28 +20,17 @@ from nbcomp.frontend.location import here
 from nbcomp.frontend.session import Session
 from nbcomp.runtime.plan import LengthGuard, ObjectGuard, Source
 
-# Special methods that a shadow gets from its own class or that make no sense on it.
-KEPT = frozenset(
+COMPARING = frozenset(
     (
-        "__class__",
-        "__new__",
-        "__init__",
-        "__del__",
-        "__getattribute__",
-        "__getattr__",
-        "__setattr__",
+        *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"),
+        *("__repr__", "__str__", "__format__"),
     )
-    + (
-        "__delattr__",
-        "__init_subclass__",
-        "__subclasshook__",
-        "__dict__",
-        "__weakref__",
-        "__slots__",
-    )
-    + ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__sizeof__", "__dir__")
-    + ("__class_getitem__", "__copy__", "__deepcopy__")
 )
+# Special methods that a shadow gets from its own class or that make no sense on it.
+KEPT = (frozenset(vars(object)) - COMPARING) | {
+    *("__del__", "__getattr__", "__dict__", "__weakref__", "__slots__", "__setstate__"),
+    *("__class_getitem__", "__copy__", "__deepcopy__"),
+}
 
 
 class Lifts(Protocol):
@@ -77,7 +67,8 @@ class Shadow:
         if hasattr(self, name) and attribute(self, name) is value:
             return  # `model.w += 1` has written to the array, and stores the same one
         raise Unsupported(
-            f"the function sets {source.describe()}.{name}; a compiled function only writes to arrays",
+            f"the function sets {source.describe()}.{name}; a compiled function only writes to"
+            " arrays",
             here(),
             "return the new value",
         )
@@ -90,7 +81,7 @@ def shadow(lifter: Lifts, value: Any, source: Source) -> Shadow:
     """The shadow of an object found at a source; assumes its class."""
     cls = type(value)
     lifter.session.guard(ObjectGuard(deeper(source, "__class__"), cls))
-    result: Shadow = object.__new__(_shadow_class(cls))
+    result = object.__new__(_shadow_class(cls))  # type: ignore[arg-type]
     object.__setattr__(result, "_nbcomp", (lifter, value, source))
     return result
 
@@ -108,8 +99,8 @@ def deeper(source: Source, name: str) -> Source:
     return Source(source.kind, source.key, source.root, (*source.path, ("attr", name)))
 
 
-@functools.cache
-def _shadow_class(cls: type) -> type[Shadow]:
+@functools.lru_cache(maxsize=256)
+def _shadow_class(cls: Any) -> type[Shadow]:
     """A shadow class with the special methods of this class."""
     namespace: dict[str, Any] = {"__slots__": ()}
     for base in reversed(cls.__mro__[:-1]):
@@ -120,7 +111,8 @@ def _shadow_class(cls: type) -> type[Shadow]:
     for name in ("__doc__", "__module__", "__dataclass_fields__", "__match_args__"):
         if hasattr(cls, name):
             namespace[name] = getattr(cls, name)
-    namespace["__hash__"] = _special("__hash__") if "__eq__" in namespace else object.__hash__
+    if "__eq__" not in namespace:
+        namespace["__hash__"] = object.__hash__
     return type(cls.__name__, (Shadow,), namespace)
 
 
@@ -149,9 +141,8 @@ def attribute(self: Shadow, name: str) -> Any:
         return lifter.lift(getter, place)(self)
     if isinstance(found, classmethod):
         function = found.__func__
-        return types.MethodType(
-            lifter.lift(function, Source("object", name, function)), lifter.lift(cls, owner)
-        )
+        lifted = lifter.lift(function, Source("object", name, function))
+        return types.MethodType(lifted, lifter.lift(cls, owner))
     return lifter.lift(getattr(value, name), deeper(source, name), name)
 
 
@@ -171,7 +162,7 @@ def _missing(self: Shadow, name: str) -> Any:
 
 
 def subclass(cls: type) -> type:
-    """A subclass of a user's class, to be given lifted methods; `isinstance` takes it for the class.
+    """A subclass of a user's class for lifted methods; `isinstance` takes it for the class.
 
     Raises `Unsupported` for classes whose making has effects of its own.
     """
@@ -180,7 +171,8 @@ def subclass(cls: type) -> type:
     own = "__init_subclass__" if _overridden(cls, "__init_subclass__") else own
     if own:
         raise Unsupported(
-            f"the class {cls.__name__} has a {own} of its own; making its instances cannot be compiled",
+            f"the class {cls.__name__} has a {own} of its own: its instances cannot be made in"
+            " compiled code",
             here(),
             "make the instance outside and pass it",
         )
@@ -189,7 +181,8 @@ def subclass(cls: type) -> type:
         "__subclasscheck__": lambda _, other: issubclass(other, cls),
     }
     namespace = {"__qualname__": cls.__qualname__, "__module__": cls.__module__}
-    return type(meta.__name__, (meta,), checks)(cls.__name__, (cls,), namespace)
+    copy: type = type(meta.__name__, (meta,), checks)(cls.__name__, (cls,), namespace)
+    return copy
 
 
 def add_methods(lifter: Lifts, copy: type, cls: type) -> None:
@@ -217,8 +210,8 @@ def _lifted_member(lifter: Lifts, value: Any, source: Source) -> Any:
                 return value
             return type(value)(lifter.function(function, deeper(source, "__func__")))
         case property():
-            parts = [value.fget, value.fset, value.fdel]
-            return property(*(p and lifter.function(p, Source("object", "", p)) for p in parts))
+            parts: list[Any] = [value.fget, value.fset, value.fdel]
+            return property(*(p and lifter.lift(p, Source("object", "", p)) for p in parts))
         case _:
             return value
 

@@ -90,8 +90,10 @@ class Outputs:
             return self._number(value)
         if id(value) in self.lifter.containers:
             return Own(self.lifter.containers[id(value)][2])
-        if type(value) in (tuple, list):
-            return type(value)(self._tree(v) for v in value)
+        if type(value) is tuple:
+            return tuple(self._tree(v) for v in value)
+        if type(value) is list:
+            return [self._tree(v) for v in value]
         if type(value) is dict:
             return {k: self._tree(v) for k, v in value.items()}
         return self._object(value)
@@ -103,8 +105,9 @@ class Outputs:
         original = self.lifter.original(value)
         if original is not None:
             return Static(original)
-        if isinstance(value, tuple) and hasattr(type(value), "_fields"):
-            fields = dict(zip(value._fields, map(self._tree, value), strict=True))
+        names = getattr(type(value), "_fields", None)
+        if isinstance(value, tuple) and names is not None:
+            fields = dict(zip(names, map(self._tree, value), strict=True))
             return Record(self._class(value), fields)
         if _is_record(value):
             names = [f.name for f in dataclasses.fields(value) if f.init]
@@ -151,7 +154,7 @@ class Outputs:
             return Own(read.source)
         index = self.add(value._place.read())
         self.scalars.add(index)
-        return Out(index)
+        return Out(index, value._python)
 
     def _base(self, storage: Storage) -> Out:
         if id(storage) not in self._bases:

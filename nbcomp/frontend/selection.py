@@ -1,7 +1,7 @@
 """`Selection`: x[mask] for a mask that is known only at run time, so that its length is not known.
 
-It keeps the whole array and the mask.  Elementwise arithmetic works on the whole array, sums and means
-become those of NumPy's `where=`, and assigning it under the same mask (`x[x < 0] *= 2`,
+It keeps the whole array and the mask.  Elementwise arithmetic works on the whole array, sums and
+means become those of NumPy's `where=`, and assigning it under the same mask (`x[x < 0] *= 2`,
 `y[m] = f(x[m])`) becomes np.where.  Everything that needs the length is refused.
 """
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from nbcomp.ops.index import put
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.session import Read
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.op import Op
+from nbcomp.ops.index import put
 
 Array = np.ndarray[Any, Any]
 
@@ -28,10 +28,10 @@ Array = np.ndarray[Any, Any]
 class Storage:
     """A base array: the node of its present value and where it lives.
 
-    read: the input it is, if any.  layout: an array laid out as NumPy lays out this one, or None for
-    row-major order.  certain: whether that is known to be NumPy's layout.  doubts: storages that are
-    copies or views of this one, which only an unknown layout would tell.  foreign: it is an array that
-    the function neither got nor made.
+    read: the input it is, if any.  layout: an array laid out as NumPy lays out this one, or None
+    for row-major order.  certain: whether that is known to be NumPy's layout.  doubts: storages
+    that are copies or views of this one, which only an unknown layout would tell.  foreign: it is
+    an array that the function neither got nor made.
     """
 
     node: Node
@@ -96,8 +96,8 @@ class Place:
     def write(self, value: Node, complaint: str = "assignment destination is read-only") -> None:
         """Make `value`, of this place's type, its new content, for all that share the memory.
 
-        Raises ValueError with NumPy's message for a read-only array, `Unsupported` where it is not known
-        who shares the memory.
+        Raises ValueError with NumPy's message for a read-only array, `Unsupported` where it is not
+        known who shares the memory.
         """
         self.check_writable(complaint)
         below = self._levels()
@@ -120,8 +120,8 @@ class Place:
             )
         if self.storage.doubts:
             raise Unsupported(
-                "whether this array shares its memory with one it was reshaped from depends on a memory"
-                " layout nbcomp does not know",
+                "whether this array shares its memory with one it was reshaped from depends on a"
+                " memory layout nbcomp does not know",
                 hint="write .copy() after the reshape",
             )
         if self.storage.read is not None and overlaps_itself(self.storage.stand_in()):

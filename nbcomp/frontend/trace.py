@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,12 +34,12 @@ __all__ = ["Capture", "bind", "capture", "rebuild", "resolve"]
 class Capture:
     """A function as a graph, for the calls its guards hold for.
 
-    guards: one per graph input, in order, then all else that was assumed.  result: what the function
-    returns, see `rebuild`.  scalar_outputs: 0-d outputs that NumPy would hand out as NumPy scalars.
-    writes: the caller's arrays that the function changes, with the output that is their new content,
-    to be copied after all outputs are computed.  disjoint: pairs of guards whose arrays must not
-    overlap.  native: False when an argument is a NumPy scalar, which has no guard of its own:
-    `numpy_scalars` says where, and the caller passes `np.asarray` of it, for the ArrayGuard.
+    guards: one per graph input, in order, then all else that was assumed.  result: what the
+    function returns, see `rebuild`.  scalar_outputs: 0-d outputs that NumPy would hand out as NumPy
+    scalars.  writes: the caller's arrays that the function changes, with the output that is their
+    new content, to be copied after all outputs are computed.  disjoint: pairs of guards whose
+    arrays must not overlap.  native: False when an argument is a NumPy scalar, which has no guard
+    of its own: `numpy_scalars` says where, and the caller passes `np.asarray` of it.
     """
 
     graph: Graph
@@ -71,8 +70,8 @@ _FIRST = Outputs.first
 def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Capture:
     """Trace a function on these arguments.
 
-    Raises CaptureError for control flow that depends on array values, `Unsupported` for what nbcomp does
-    not compile, and otherwise what the function itself raises.
+    Raises CaptureError for control flow that depends on array values, `Unsupported` for what nbcomp
+    does not compile, and otherwise what the function itself raises.
     """
     signature = _signature(function)
     values = bind(signature, args, kwargs)
@@ -116,14 +115,14 @@ def _signature(function: Any) -> inspect.Signature:
 
 
 def _check_returned(name: str, returned: Any) -> None:
-    kinds = {
+    kinds: dict[Any, str] = {
         types.GeneratorType: "a generator: it hands out values one by one",
         types.CoroutineType: "an async function",
         types.AsyncGeneratorType: "an async generator",
     }
     for kind, what in kinds.items():
         if isinstance(returned, kind):
-            with suppress(AttributeError):
+            if not isinstance(returned, types.AsyncGeneratorType):
                 returned.close()
             raise CaptureError(
                 f"{name} is {what}", hint="return an array, or a list of arrays, instead"
@@ -209,7 +208,7 @@ def _range(node: Node, graph: Graph) -> tuple[int, int]:
     low, high = -(2**63), 2**63 - 1
     for user in graph.users[node]:
         if isinstance(user.op, Cast) and user.op.dtype.kind in "iu":
-            info = np.iinfo(user.op.dtype)
+            info: Any = np.iinfo(user.op.dtype)
             low, high = max(low, info.min), min(high, info.max)
     return low, high
 

@@ -29,20 +29,22 @@ from nbcomp.types import DType
 class Tracer:
     """An array in the user's program: a place in a storage.
 
-    scalar: NumPy would have a NumPy scalar here, not a 0-d array; it cannot be written to.
+    scalar: NumPy would have a NumPy scalar here, not a 0-d array; it cannot be written to.  python:
+    the type, where NumPy would even have a Python object.
     """
 
-    __slots__ = ("_place", "_scalar", "_session", "_type")
+    __slots__ = ("_place", "_python", "_scalar", "_session", "_type")
 
     def __init__(self, session: Session, place: Place, scalar: bool = False) -> None:
         self._session, self._place, self._scalar = session, place, scalar
         self._type = place.read().type
+        self._python: type | None = None
 
     # ------------------------------------------------------------------------- static answers
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return self._type.dtype.type if self._scalar else np.ndarray
+        return self._python or (self._type.dtype.type if self._scalar else np.ndarray)
 
     @property
     def dtype(self) -> DType:
@@ -80,7 +82,8 @@ class Tracer:
     @property
     def strides(self) -> tuple[int, ...]:
         """Byte strides, as NumPy would have laid the array out."""
-        return certain_layout(self).strides
+        strides: tuple[int, ...] = certain_layout(self).strides
+        return strides
 
     @property
     def flags(self) -> Any:
@@ -120,6 +123,12 @@ class Tracer:
     def imag(self) -> Any:
         """The imaginary part: zeros."""
         return self._session.call(np.zeros_like, (self,), {})
+
+    def conj(self) -> Any:
+        """The complex conjugate: itself."""
+        return self
+
+    conjugate = conj
 
     @property
     def base(self) -> Any:
@@ -275,7 +284,7 @@ def raise_attribute(tracer: Tracer, name: str) -> NoReturn:
 # Methods that are a NumPy function of the same arguments.
 METHODS = (
     *("all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip"),
-    *("conj", "conjugate", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min"),
+    *("cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min"),
     *("nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum"),
     *("swapaxes", "take", "trace", "var"),
 )

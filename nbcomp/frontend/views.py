@@ -12,8 +12,6 @@ from types import EllipsisType
 from typing import Any
 
 import numpy as np
-from nbcomp.ops.index import assign
-from nbcomp.ops.index import index as take_index
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
@@ -25,11 +23,13 @@ from nbcomp.frontend.tracer import Tracer, read
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Op
+from nbcomp.ops.index import assign
+from nbcomp.ops.index import index as take_index
 
 VIEWS = [
     np.transpose, np.permute_dims, np.matrix_transpose, np.linalg.matrix_transpose, np.swapaxes,
-    np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.flip, np.fliplr, np.flipud, np.rot90, np.diagonal,
-    np.linalg.diagonal, np.broadcast_to, np.lib.stride_tricks.sliding_window_view,
+    np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.flip, np.fliplr, np.flipud, np.rot90,
+    np.diagonal, np.linalg.diagonal, np.broadcast_to, np.lib.stride_tricks.sliding_window_view,
 ]  # fmt: skip
 SPLITS = [np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit]
 if hasattr(np, "unstack"):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from nbcomp.ops.index import assign
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
@@ -21,6 +20,7 @@ from nbcomp.frontend.tracer import Tracer, holds_traced, read
 from nbcomp.frontend.views import adopt_array
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
+from nbcomp.ops.index import assign
 from nbcomp.ops.operand import cast, supported
 
 
@@ -275,9 +275,8 @@ def _adopted(session: Session, value: Any) -> Any:
 def _asarray(
     session: Session, a: Any, dtype: Any = None, order: Any = "K", *, copy: Any = None, **rest: Any
 ) -> Any:
-    if isinstance(a, np.ndarray) and type(a) is not Tracer:
-        a = adopt(session, a)
-    return _array(session, a, dtype, copy=copy, order=order or "K")
+    array = adopt(session, a) if isinstance(a, np.ndarray) else a
+    return _array(session, array, dtype, copy=copy, order=order or "K")
 
 
 @handles(np.ascontiguousarray)
@@ -307,6 +306,16 @@ def _ndim(session: Session, a: Any) -> int:
 def _size(session: Session, a: Any, axis: Any = None) -> int:
     shape = _shape(session, a)
     return int(np.prod(shape, dtype=np.int64)) if axis is None else shape[axis]
+
+
+@handles(np.real)
+def _real(session: Session, val: Any) -> Any:
+    return adopt_array(session, val)
+
+
+@handles(np.imag)
+def _imag(session: Session, val: Any) -> Any:
+    return session.call(np.zeros_like, (adopt_array(session, val),), {})
 
 
 @handles(np.iscomplexobj)

@@ -83,6 +83,8 @@ FUNCTIONS = {
     "broadcast": lambda x: np.broadcast_to(x, (2, 3, 4)) + 0,
     "expand": lambda x: np.expand_dims(x, 1) * x,
     "round": lambda x: np.round(x, 2),
+    "python bools": lambda x: (np.allclose(x, x), np.array_equal(x, x + 1)),
+    "parts": lambda x: (np.real(x), np.imag(x)),
     "static": lambda x: (np.shape(x), np.ndim(x), np.size(x), np.result_type(x, np.float32)),
     "isinstance": lambda x: isinstance(x, np.ndarray) and not isinstance(x.sum(), np.ndarray),
 }
