@@ -21,8 +21,8 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 
-# Imports inside functions, by name: (module, function) -> what.  Each has one of three reasons: what
-# it brings is heavy and often not needed; a printer imports the grammar it prints; the operators'
+# Imports inside functions, by name: (module, function) -> what.  There are three reasons: what it
+# brings is heavy and often not needed; a printer imports the grammar it prints; the operators'
 # base and the graph they make nodes of are two halves of one thing.
 LATE = {
     ("nbcomp", "load_ipython_extension"): {"nbcomp.magics"},
@@ -49,8 +49,8 @@ def _names(node: ast.Import | ast.ImportFrom) -> set[str]:
         return {alias.name for alias in node.names}
     assert node.level == 0, "imports are absolute"
     assert all(alias.name != "*" for alias in node.names), "no import of *"
-    submodules = {f"{node.module}.{alias.name}" for alias in node.names}
-    return (submodules & MODULES.keys()) | {node.module or ""}
+    names = {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name if name in MODULES else node.module or "" for name in names}
 
 
 def _imports(tree: ast.AST, function: str = "") -> Iterator[tuple[str, bool, set[str]]]:
