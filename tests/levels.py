@@ -62,29 +62,33 @@ def _graph_run(compiled: Compiled, value: Any) -> Run:
     return run
 
 
+def _chains(compiled: Compiled) -> list[list[tuple[str, Kernel]]]:
+    """For each kernel of the program, in order, (stage, the kernel after it)."""
+    chains: list[list[tuple[str, Kernel]]] = []
+    for snapshot in compiled.trace.snapshots:
+        if isinstance(snapshot.value, Kernel):
+            if not chains or snapshot.name == chains[0][0][0]:
+                chains.append([])
+            chains[-1].append((snapshot.name, snapshot.value))
+    return chains
+
+
 def _kernels_run(compiled: Compiled, stage: str) -> Run:
     """All kernels as they were after `stage`."""
-    first: dict[str, Kernel] = {}
-    chosen: dict[str, Kernel] = {}
-    reached: set[str] = set()
-    for snapshot in compiled.trace.snapshots:
-        if snapshot.level != "loop" or not isinstance(snapshot.value, Kernel):
-            continue
-        first.setdefault(snapshot.kernel, snapshot.value)
-        if snapshot.kernel not in reached:
-            chosen[snapshot.kernel] = snapshot.value
-        if snapshot.name == stage:
-            reached.add(snapshot.kernel)
+    stages = [name for name, _ in _chains(compiled)[0]]
+    position = stages.index(stage)
+    chains = [[kernel for _, kernel in chain] for chain in _chains(compiled)]
 
     def run(*args: Any) -> Any:
         values, inputs = _bound(compiled, args)
         memory = _Memory(compiled, inputs)
+        kernels = iter(chains)
         for step in compiled.program.steps:
             if isinstance(step, LibraryStep):
                 memory.library(step)
             else:
-                name = step.kernel.name
-                memory.kernel(step, first[name], chosen[name])
+                chain = next(kernels)
+                memory.kernel(step, chain[0], chain[position])
         outputs = [memory.output(slot, t) for slot, t in compiled.program.outputs]
         return compiled.finish(tuple(outputs), values)
 
