@@ -89,6 +89,8 @@ def call(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[st
             return handler(session, *args, **kwargs)
         if isinstance(function, np.ufunc):
             return _ufunc(session, function, args, kwargs, location)
+        if getattr(function, "__name__", "") == "at":
+            return HANDLERS[np.ufunc.at](session, function, *args, **kwargs)
         return _function(session, function, args, kwargs, location)
 
 

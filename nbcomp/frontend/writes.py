@@ -6,12 +6,13 @@ functions of NumPy write, and which arrays they make.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
+from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named, unknown
 from nbcomp.frontend.idioms import refusal
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known
@@ -23,68 +24,41 @@ from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.ops.index import assign
 from nbcomp.ops.operand import cast, supported
 
-
-@handles(np.copyto)
-def _copyto(
-    session: Session, dst: Any, src: Any, casting: str = "same_kind", where: Any = True
-) -> None:
-    target = adopt(session, dst)
-    target._place.check_writable("assignment destination is read-only")
-    value = lower(session, src)
-    if (
-        isinstance(value, Node)
-        and not value.weak
-        and not np.can_cast(
-            value.type.dtype,
-            target.dtype,
-            casting,  # type: ignore[arg-type]
-        )
-    ):
-        np.copyto(np.empty(0, target.dtype), np.empty(0, value.type.dtype), casting=casting)  # type: ignore
-    _select_into(session, target, value, where)
+# Functions that write to their first argument, and what they say of one that is read-only.
+WRITERS = {
+    np.copyto: "assignment destination is read-only",
+    np.putmask: "putmask: output array is read-only",
+    np.place: "assignment destination is read-only",
+    np.put: "put: output array is read-only",
+    np.put_along_axis: "assignment destination is read-only",
+    np.fill_diagonal: "underlying array is read-only",
+}
 
 
-@handles(np.putmask)
-def _putmask(session: Session, a: Any, mask: Any, values: Any) -> None:
-    target, value = adopt(session, a), lower(session, values)
-    shape = value.shape if isinstance(value, Node) else np.shape(value)
-    if shape not in ((), target.shape):
-        raise Unsupported(
-            "np.putmask with values of another shape is not compiled", hint="a[mask] = value"
-        )
-    target._place.check_writable("putmask: output array is read-only")
-    _select_into(session, target, value, mask)
+def write_with(session: Session, function: Any, complaint: str, *args: Any, **kwargs: Any) -> None:
+    """Call a function that writes to its first argument: its operator gives the new value."""
+    if function not in NUMPY:
+        raise unknown(function)
+    target = adopt(session, args[0])
+    target._place.check_writable(complaint)
+    rest = [lower(session, a) for a in args[1:]]
+    options = {k: lower(session, v) for k, v in kwargs.items()}
+    value = NUMPY[function].trace(read(target), *rest, **options)
+    target._place.write(named(value, here()), complaint)
 
 
-def _select_into(session: Session, target: Tracer, value: Any, mask: Any) -> None:
-    """target[mask] = value[mask], all broadcast to the target."""
-    new = assign(read(target), ..., value)
-    if mask is not True:
-        new = NUMPY[np.where].trace(lower(session, mask), new, read(target))
-    target._place.write(named(new, here()))
+def _writer(function: Any, complaint: str, session: Session, *args: Any, **kwargs: Any) -> None:
+    write_with(session, function, complaint, *args, **kwargs)
+
+
+for _function, _complaint in WRITERS.items():
+    handles(_function)(partial(_writer, _function, _complaint))
 
 
 @handles(np.ndarray.fill)
 def _fill(session: Session, x: Tracer, value: Any) -> None:
     x._place.check_writable("assignment destination is read-only")
     x._place.write(assign(read(x), ..., lower(session, value)))
-
-
-@handles(np.fill_diagonal)
-def _fill_diagonal(session: Session, a: Any, val: Any, wrap: bool = False) -> None:
-    target = adopt(session, a)
-    shape, value = target.shape, lower(session, val)
-    size = value.shape if isinstance(value, Node) else np.shape(value)
-    if (
-        wrap
-        or len(shape) < 2
-        or (len(set(shape)) > 1 and len(shape) > 2)
-        or size not in ((), (min(shape),))
-    ):
-        raise Unsupported("this form of np.fill_diagonal is not compiled", hint="a[i, i] = value")
-    target._place.check_writable("underlying array is read-only")
-    diagonal = (np.arange(min(shape)),) * len(shape)
-    target._place.write(assign(read(target), diagonal, value))
 
 
 @handles(np.ndarray.sort)
@@ -101,14 +75,14 @@ def _partition(session: Session, x: Tracer, kth: Any, axis: int = -1, **rest: An
     x._place.write(NUMPY[np.partition].trace(read(x), known(kth), known(axis), **rest))
 
 
-@handles(np.put, np.ndarray.put)
-def _put(session: Session, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    target = adopt(session, a)
-    if len(target.shape) != 1 or mode != "raise":
-        raise Unsupported(
-            "this form of np.put is not compiled", hint="a.reshape(-1)[indices] = values"
-        )
-    target[ind] = v
+@handles(np.ufunc.at)
+def _at(session: Session, function: Any, *args: Any) -> None:
+    write_with(session, function, "assignment destination is read-only", *args)
+
+
+@handles(np.ndarray.put)
+def _put(session: Session, x: Tracer, indices: Any, values: Any, mode: str = "raise") -> None:
+    write_with(session, np.put, WRITERS[np.put], x, indices, values, mode)
 
 
 # ------------------------------------------------------------------------------------- copies
