@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -68,6 +69,7 @@ class Comparison:
     """A compiled function against its Python original; no timings when the answers differ.
 
     speedup: median over paired samples of reference seconds / compiled seconds, with its quartiles.
+    others: the cores that other programs kept busy meanwhile.
     """
 
     differences: tuple[Difference, ...]
@@ -76,6 +78,7 @@ class Comparison:
     speedup: float = math.nan
     speedup_low: float = math.nan
     speedup_high: float = math.nan
+    others: float = 0.0
 
     @property
     def agrees(self) -> bool:
@@ -109,11 +112,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The comparison across batch sizes; `skipped` names the sizes left out and why."""
+    """The comparison across batch sizes; `skipped` names the sizes left out and why.
+
+    others: the cores that other programs kept busy meanwhile.
+    """
 
     points: tuple[Point, ...]
     skipped: tuple[tuple[int, str], ...] = ()
     reason: str = ""  # why there are no points at all
+    others: float = 0.0
 
     @property
     def slower(self) -> tuple[int, ...]:
@@ -282,6 +289,32 @@ def resized(args: Sequence[Any], positions: Sequence[int], size: int) -> tuple[A
 # ----------------------------------------------------------------------------------------- timing
 
 
+class Neighbours:
+    """How many cores other programs have kept busy since this was made; 0 where it is not known.
+
+    From the sums of /proc/stat (proc(5)), in clock ticks; iowait and idle time are not work.
+    """
+
+    def __init__(self) -> None:
+        self._start, self._busy = time.perf_counter(), self._seconds()
+
+    def cores(self) -> float:
+        """The mean number so far."""
+        elapsed = time.perf_counter() - self._start
+        return max(self._seconds() - self._busy, 0.0) / elapsed if elapsed > 0 else 0.0
+
+    @staticmethod
+    def _seconds() -> float:
+        try:
+            with open("/proc/stat", encoding="ascii") as file:
+                user, nice, system, _, _, irq, soft = map(int, file.readline().split()[1:8])
+        except (OSError, ValueError):
+            return 0.0
+        own = os.times()
+        ticks = user + nice + system + irq + soft
+        return ticks / os.sysconf("SC_CLK_TCK") - own.user - own.system
+
+
 @contextmanager
 def _no_collection() -> Iterator[None]:
     enabled = gc.isenabled()
@@ -390,16 +423,18 @@ def compare(
     found = check(compiled, reference, args, kwargs)
     if not found.agrees:
         return found
+    neighbours = Neighbours()
     ours, theirs = (twin((tuple(args), dict(kwargs or {}))) for _ in range(2))
     pair = alternate([(compiled, *ours), (reference, *theirs)], seconds)
     (fast, fast_samples), (slow, slow_samples) = pair
     ratios = [b / a for a, b in _pairs(fast_samples, slow_samples)]
     low, ratio, high = (float(q) for q in np.percentile(ratios, [25, 50, 75]))
-    return Comparison(found.differences, fast, slow, ratio, low, high)
+    others = neighbours.cores()
+    return Comparison(found.differences, fast, slow, ratio, low, high, others)
 
 
 def _pairs(a: Sequence[float], b: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """Pairs samples taken at about the same time; the shorter list is gone through more than once."""
+    """Pairs samples taken at about the same time; the shorter list repeats its entries."""
     count = max(len(a), len(b))
     for i in range(count):
         yield a[i * len(a) // count], b[i * len(b) // count]
@@ -421,6 +456,7 @@ def scaling(
     positions = _varying(reference, args, kwargs or {})
     if not positions:
         return Scaling((), reason="no argument has a leading axis whose length can be varied")
+    neighbours = Neighbours()
     points: list[Point] = []
     skipped: list[tuple[int, str]] = []
     rows = args[positions[0]].shape[0]
@@ -437,7 +473,7 @@ def scaling(
                 progress(size)
             batch = resized(args, positions, size)
             points.append(_point(compiled, reference, batch, kwargs, size, 0.7 * rest / left))
-    return Scaling(tuple(points), tuple(skipped))
+    return Scaling(tuple(points), tuple(skipped), others=neighbours.cores())
 
 
 def _varying(

@@ -12,6 +12,11 @@ import pytest
 from nbcomp import bench
 
 
+@pytest.fixture(autouse=True)
+def without_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "REST", 0.0)
+
+
 def f32(*values: float) -> Any:
     return np.array(values, np.float32)
 
@@ -115,6 +120,12 @@ def test_timing_calls_in_turn_without_the_garbage_collector() -> None:
     for timing, samples in timings:
         assert timing.low <= timing.median <= timing.high
         assert timing.samples == len(samples) >= 3
+
+
+def test_other_programs_are_noticed() -> None:
+    neighbours = bench.Neighbours()
+    neighbours._busy -= 100.0
+    assert neighbours.cores() > 1.0
 
 
 def test_measure() -> None:

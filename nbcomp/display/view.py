@@ -20,6 +20,7 @@ from nbcomp.graph.op import Constant, Input
 from nbcomp.loop.grammar import Call, Kernel, walk
 from nbcomp.trace import Location, Remark, Trace
 
+BUSY = 0.2  # cores other programs may use before the report says that they disturbed
 SECTIONS = ("speed", "graph", "kernels", "passes", "remarks")
 LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 
@@ -279,7 +280,17 @@ def _speed_sentence(comparison: Comparison | None) -> tuple[str, list[str]]:
         return "untimed", ["not timed"]
     status, words = ratio_words(comparison.speedup, comparison.speedup_low, comparison.speedup_high)
     ours, theirs = comparison.compiled.median, comparison.reference.median
-    return status, [f"runs in {seconds(ours)}, NumPy in {seconds(theirs)}: {words}"]
+    return status, [
+        f"runs in {seconds(ours)}, NumPy in {seconds(theirs)}: {words}",
+        _others_words(comparison.others),
+    ]
+
+
+def _others_words(cores: float) -> str:
+    """A warning when other programs disturbed the timing."""
+    if cores < BUSY:
+        return ""
+    return f"other programs kept {cores:.1f} cores busy meanwhile: times are uncertain"
 
 
 def _difference_sentence(comparison: Comparison | None) -> str:
@@ -398,6 +409,7 @@ def _speed_notes(scaling: Scaling | None) -> list[str]:
     by_reason: dict[str, list[int]] = {}
     for size, why in scaling.skipped:
         by_reason.setdefault(why, []).append(size)
+    notes += [words] if (words := _others_words(scaling.others)) else []
     for why, sizes in by_reason.items():
         notes.append(f"not measured: batch {', '.join(f'{n:,}' for n in sizes)} ({why})")
     return notes
