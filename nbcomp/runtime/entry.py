@@ -41,7 +41,7 @@ class NativeFunction:
 
     `callable` is what users call.  A call runs the first plan whose guards hold.  Everything else
     goes to `slow_path(args, kwargs)`, and a step that returns a status to `failed(args, plan, step,
-    status)` (by default: the slow path).  Plans with host steps run through `interpret`.
+    status)` (by default: the slow path).
     """
 
     def __init__(

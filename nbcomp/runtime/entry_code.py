@@ -222,9 +222,6 @@ def _run() -> str:
     outputs, count = variant.field(VARIANT, "outputs"), variant.field(VARIANT, "output_count")
     result, thread, arena = f.local("ptr", 0), f.local("ptr", 0), f.local("ptr", 0)
     status, number = f.local("i64", 0), f.local("i64", 0)
-    with f.when(variant.field(VARIANT, "host").is_not(0)):
-        result.set(call(f, "host", "ptr", variant, f["args"]))
-        f.goto("clean")
     with f.count(count) as i:
         results.set_item(i, f.constant(0, "ptr"))
     with f.when(variant.field(VARIANT, "prepare").is_not(0)):
@@ -272,18 +269,20 @@ def _steps(f: Function, slots: Value, thread: Local, status: Local, number: Loca
         indices = step.field(STEP, "slots")
         with f.count(step.field(STEP, "count")) as i:
             buffers.set_item(i, slots.item(indices.item(i, "i64")))
-        plain = step.field(STEP, "plain").is_not(0)
-        with f.when(plain):
+        kind = step.field(STEP, "kind")
+        with f.when(kind.is_(at.PLAIN)):
             function, params = step.field(STEP, "function"), step.field(STEP, "params")
             status.set(f.call(function, "i64", buffers, params, 0, step.field(STEP, "extent")))
-        with f.when(plain ^ 1):
+        with f.when(kind.is_(at.PIECES)):
             status.set(call(f, "segments", "i64", step, buffers, thread.pointer))
+        with f.when(kind.is_(at.HOST)):
+            status.set(call(f, "host", "i64", step, slots, buffers, thread.pointer))
         f.goto_if(status.get().is_not(0), "stopped")
     f.label("stopped")
 
 
 def new_array(f: Function, output: Value, data: Value | None = None) -> Value:
-    """PyArray_NewFromDescr for an output: over `data`, else over memory of NumPy's own."""
+    """PyArray_NewFromDescr for a row of OUTPUT: over `data`, else over memory of NumPy's own."""
     descr = output.field(OUTPUT, "descr")
     call(f, "Py_IncRef", "void", descr)
     nd = f.value(f"trunc {output.field(OUTPUT, 'nd')} to i32", "i32")

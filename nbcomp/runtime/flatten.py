@@ -46,9 +46,7 @@ def _cheapness(guard: Guard) -> int:
 
 
 class Variant:
-    """One plan, flattened: `address` of its struct, and `frame`, the bytes of stack a call
-    needs.
-    """
+    """One plan, flattened: the `address` of its struct, and the bytes of `frame` a call needs."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -56,16 +54,11 @@ class Variant:
         self._values: dict[Any, int] = {}
         self._checks: list[dict[str, int]] = []
         self._stores = 0
-        host = any(isinstance(step, HostStep) for step in plan.steps)
         members = {"positional": plan.positional, "owner": id(plan), "single": int(plan.single)}
         for guard in sorted(plan.guards, key=_cheapness):
             self._guard(guard)
         members |= self._pointed("pair", at.PAIR, self._pairs())
-        if host:
-            runner = partial(interpret.execute, plan)
-            members["host"] = self._kept(runner)
-        else:
-            members |= self._work()
+        members |= self._work()
         members |= self._pointed("check", at.CHECK, self._checks)
         self._block = fill(at.VARIANT, [members | self._frame()])
         self.address = address(self._block)
@@ -88,7 +81,7 @@ class Variant:
     def _frame(self) -> dict[str, int]:
         """Offsets of a call's areas, 16-byte aligned."""
         plan = self.plan
-        buffers = max((len(s.slots) for s in plan.steps if isinstance(s, Step)), default=0)
+        buffers = max(map(_pointers, plan.steps), default=0)
         sizes = {
             "stores": at.STORE * self._stores,
             "values": 8 * (plan.positional + len(self._values)),
@@ -262,25 +255,54 @@ class Variant:
         return row | {"slot": output.slot}
 
     def _steps(self) -> list[dict[str, int]]:
-        steps = [step for step in self.plan.steps if isinstance(step, Step)]
-        each = self.plan.seconds / max(len(steps), 1)
+        each = self.plan.seconds / max(len(self.plan.steps), 1)
         rows, since = [], 0.0
-        for step in steps:
-            pieces = max(1, min(math.ceil(each / _NOTICE), step.extent // max(step.grain, 1)))
-            pieces = pieces if step.grain else 1
+        for step in self.plan.steps:
             since += each
-            rows.append(
-                {
-                    "function": step.function,
-                    "slots": self._array(step.slots),
-                    "count": len(step.slots),
-                    "params": self._array(step.params),
-                    "extent": step.extent,
-                    "grain": step.grain,
-                    "segment": max(1, -(-step.extent // pieces)),
-                    "check": int(since >= _NOTICE),
-                    "plain": int(since < _NOTICE and not step.grain and step.extent > 0),
-                }
-            )
-            since = 0.0 if since >= _NOTICE else since
+            if isinstance(step, HostStep):
+                rows.append(self._host(step))
+                continue
+            check = since >= _NOTICE
+            since = 0.0 if check else since
+            rows.append(self._step(step, each, check))
         return rows
+
+    def _step(self, step: Step, seconds: float, check: bool) -> dict[str, int]:
+        """check: look for Ctrl-C after it, and between its pieces."""
+        pieces = 1
+        if step.grain:
+            pieces = max(1, min(math.ceil(seconds / _NOTICE), step.extent // step.grain))
+        plain = not step.grain and not check and step.extent > 0
+        return {
+            "kind": at.PLAIN if plain else at.PIECES,
+            "function": step.function,
+            "slots": self._array(step.slots),
+            "count": len(step.slots),
+            "params": self._array(step.params),
+            "extent": step.extent,
+            "grain": step.grain,
+            "segment": max(1, -(-step.extent // pieces)),
+            "check": int(check),
+        }
+
+    def _host(self, step: HostStep) -> dict[str, int]:
+        views = []
+        for slot, dtype, shape, strides in (*step.inputs, *step.outputs):
+            row, blocks = memory.describe(dtype, shape, strides)
+            self._keep.append(blocks)
+            views.append(row | {"slot": slot})
+        return {
+            "kind": at.HOST,
+            "function": self._kept(step.function),
+            "views": self._pointed("view", at.OUTPUT, views)["views"],
+            "inputs": len(step.inputs),
+            "outputs": len(step.outputs),
+            "out": self._kept(("out",)) if step.into else 0,
+        }
+
+
+def _pointers(step: Step | HostStep) -> int:
+    """How many pointers a step works on at a time."""
+    if isinstance(step, HostStep):
+        return len(step.inputs) + len(step.outputs)
+    return len(step.slots)

@@ -1,5 +1,4 @@
-"""Plans run from Python: the meaning the native entry must agree with, and the only way to run host
-steps.
+"""Plans run from Python: the meaning the native entry must agree with.
 
 `mismatch` says why a plan does not hold for a call, in the user's words; `execute` runs one whose
 guards hold.  Where the native entry cannot be used this is also how every call is run.
@@ -271,7 +270,11 @@ def _native(step: Step, slots: list[int]) -> int:
 
 def _host(step: HostStep, slots: list[int]) -> None:
     """Call a library routine on views of the slots."""
-    result = step.function(*(_view(slots, view) for view in step.inputs))
+    inputs = [_view(slots, view) for view in step.inputs]
+    if step.into:
+        step.function(*inputs, out=_view(slots, step.outputs[0]))
+        return
+    result = step.function(*inputs)
     results = result if len(step.outputs) != 1 else (result,)
     for view, value in zip(step.outputs, results, strict=True):
         np.copyto(_view(slots, view), value)

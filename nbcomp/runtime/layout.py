@@ -44,11 +44,13 @@ PAIR = struct(slot="i8", low="i8", high="i8", other="i8", other_low="i8", other_
 OUTPUT = struct(kind="i8", slot="i8", descr="u8", nd="i8", dims="u8", strides="u8", bytes="i8")
 SMALL, LARGE, SCALAR, GIVEN = range(4)
 
-# segment: iterations between two looks at signals (`check`); plain: one call does it all.
+# kind: one call does it all; in pieces of `segment` iterations, looking at signals between them if
+# `check`; or a Python function on `inputs` views, into `outputs` further ones (`out`: by keyword).
 STEP = struct(
-    function="u8", slots="u8", count="i8", params="u8", extent="i8", grain="i8", segment="i8",
-    check="i8", plain="i8",
+    kind="i8", function="u8", slots="u8", count="i8", params="u8", extent="i8", grain="i8",
+    segment="i8", check="i8", views="u8", inputs="i8", outputs="i8", out="u8",
 )  # fmt: skip
+PLAIN, PIECES, HOST = range(3)
 PLACED = struct(slot="i8", at="i8")  # a slot and what goes there: an address or an arena offset
 
 # prepare, pack: there is work of this kind; release: run without the GIL; owner: the plan.
@@ -58,7 +60,7 @@ VARIANT = struct(
     constants="u8", constant_count="i8", temps="u8", temp_count="i8",
     arena="i8", arena_block="u8", arena_busy="i8",
     outputs="u8", output_count="i8", steps="u8", step_count="i8",
-    single="i8", parallel="i8", release="i8", prepare="i8", pack="i8", owner="u8", host="u8",
+    single="i8", parallel="i8", release="i8", prepare="i8", pack="i8", owner="u8",
     value_count="i8", values="i8", slots="i8", stores="i8", buffers="i8", results="i8",
 )  # fmt: skip
 TABLE = struct(count="i8", frame="i8")  # followed by `count` pointers to variants
@@ -75,9 +77,9 @@ _FUNCTIONS = (
     "PyObject_Vectorcall", "PyThread_acquire_lock", "PyThread_release_lock",
     "PyTraceMalloc_Track",
 )  # fmt: skip
-_NUMPY = {  # indices into the table, numpy/__multiarray_api.h
-    "PyArray_Type": 2, "PyArray_Scalar": 60, "PyArray_NewFromDescr": 94,
-    "PyArray_EquivTypes": 182, "PyDataMem_GetHandler": 305,
+NUMPY = {  # indices into the table, numpy/__multiarray_api.h
+    "PyArray_Type": 2, "PyArray_CopyObject": 84, "PyArray_Scalar": 60, 
+    "PyArray_NewFromDescr": 94, "PyArray_EquivTypes": 182, "PyDataMem_GetHandler": 305,
 }  # fmt: skip
 _OBJECTS: dict[str, Any] = {
     "float": float, "int": int, "bool": bool, "dict": dict, "tuple": tuple, "list": list,
@@ -86,13 +88,11 @@ _OBJECTS: dict[str, Any] = {
 _LIBRARY = ("malloc", "free", "madvise")  # of the C library; null where it has none
 _CONNECTED = ("start_pool", "handler")  # objects of `pool` and `memory`, filled in by them
 RARE = (  # our own functions that the entry calls
-    "check", "disjoint", "prepare", "give_arena", "output", "segments", "pack", "fail", "host",
-    "slow",
+    "check", "disjoint", "prepare", "give_arena", "output", "segments", "pack", "fail", "slow",
+    "host",
 )  # fmt: skip
 
-API = struct(
-    **dict.fromkeys((*_FUNCTIONS, *_NUMPY, *_OBJECTS, *_LIBRARY, *_CONNECTED, *RARE), "u8")
-)
+API = struct(**dict.fromkeys((*_FUNCTIONS, *NUMPY, *_OBJECTS, *_LIBRARY, *_CONNECTED, *RARE), "u8"))
 
 
 def api(f: Function, name: str) -> Value:
@@ -126,7 +126,7 @@ def api_table() -> np.ndarray[Any, Any]:
     table = np.zeros(1, API)
     for name in _FUNCTIONS:
         table[0][name] = function_address(getattr(ctypes.pythonapi, name))
-    for name, index in _NUMPY.items():
+    for name, index in NUMPY.items():
         table[0][name] = numpy_api()[index] or 0
     for name, value in _OBJECTS.items():
         table[0][name] = id(value)

@@ -33,6 +33,7 @@ class Library:
 
     def __init__(self, entry: Code, rest: Code) -> None:
         self._entry, self._rest = entry, rest
+        self._functions: dict[str, Callable[..., Any]] = {}
         self.memory = self._struct("memory", memory_code.MEMORY)
         self.pool = self._struct("pool", pool_code.POOL)
         self.pool_started = self._struct("pool_started", struct(value="i8"))
@@ -56,9 +57,11 @@ class Library:
         return _over(self._rest[name], kind)
 
     def function(self, name: str, result: Any, *args: Any, gil: bool = True) -> Callable[..., Any]:
-        """A native function for Python; `gil`: it runs with the GIL held."""
-        kind = (ctypes.PYFUNCTYPE if gil else ctypes.CFUNCTYPE)(result, *args)
-        return kind(self[name])
+        """A native function for Python, made once; `gil`: it runs with the GIL held."""
+        if name not in self._functions:
+            kind = (ctypes.PYFUNCTYPE if gil else ctypes.CFUNCTYPE)(result, *args)
+            self._functions[name] = kind(self[name])
+        return self._functions[name]
 
 
 def _over(where: int, kind: Struct) -> Any:

@@ -136,12 +136,16 @@ View = tuple[int, DType, tuple[int, ...], tuple[int, ...]]  # slot, dtype, shape
 
 @dataclass(frozen=True)
 class HostStep:
-    """A library routine of NumPy: outputs[:] = function(*inputs), on arrays over the slots."""
+    """A library routine of NumPy, on arrays over the slots, which it must not keep.
+
+    outputs[:] = function(*inputs), or function(*inputs, out=output) when `into`.
+    """
 
     function: Callable[..., Any]
     inputs: tuple[View, ...]
     outputs: tuple[View, ...]
     name: str = ""
+    into: bool = False
 
 
 @dataclass(frozen=True)

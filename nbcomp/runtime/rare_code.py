@@ -7,6 +7,9 @@ given outputs; arenas; steps in pieces, on all cores and open to Ctrl-C; and eve
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from nbcomp.runtime import layout as at
 from nbcomp.runtime.emit import Function, Local, Value
 from nbcomp.runtime.entry_code import Checks, area, new_array
@@ -14,7 +17,7 @@ from nbcomp.runtime.layout import OUTPUT, PAIR, PLACED, RECORD, STEP, VARIANT, a
 
 _TRACE_DOMAIN = 389047  # NumPy's domain for tracemalloc (numpy/_core/src/multiarray/alloc.h)
 _EQUAL = 2  # Py_EQ
-_INTERRUPTED = -1  # a status of our own: an exception is set
+_ERROR = -1  # a status of our own: an exception is set
 
 
 def emit() -> list[str]:
@@ -22,7 +25,7 @@ def emit() -> list[str]:
     return [
         _Check(Function("check", "i64", check="ptr", values="ptr")).text(),
         _disjoint(), _prepare(), _take_arena(), _give_arena(), _output(), _allocate(), _segments(),
-        _pack(), _fail(), _host(), _slow(), _arguments(),
+        _host(), _views(), _drop(), _assign(), _pack(), _fail(), _slow(), _arguments(),
     ]  # fmt: skip
 
 
@@ -320,15 +323,91 @@ def _segments() -> str:
     return f.text()
 
 
-def _signals(f: Function, status: Local) -> None:
-    """Look for pending signals, with the GIL."""
+@contextmanager
+def _gil(f: Function) -> Iterator[None]:
+    """With the GIL, which the call may have released (then `thread` is not null)."""
     thread = f["thread"].load("ptr")
     with f.when(thread.is_not(0)):
         call(f, "PyEval_RestoreThread", "void", thread)
-    with f.when(call(f, "PyErr_CheckSignals", "i32").is_not(0)):
-        status.set(_INTERRUPTED)
+    yield
     with f.when(thread.is_not(0)):
         f["thread"].store(call(f, "PyEval_SaveThread", "ptr"))
+
+
+def _signals(f: Function, status: Local) -> None:
+    """Look for pending signals."""
+    with _gil(f), f.when(call(f, "PyErr_CheckSignals", "i32").is_not(0)):
+        status.set(_ERROR)
+
+
+def _host() -> str:
+    """A Python function on views of the slots; its result goes to the output views.
+
+    `buffers` holds the views.  The function must not keep them: they do not own their memory.
+    """
+    f = Function("host", "i64", step="ptr", slots="ptr", buffers="ptr", thread="ptr")
+    step, views = f["step"], f["buffers"]
+    inputs, outputs = step.field(STEP, "inputs"), step.field(STEP, "outputs")
+    count, status, result = inputs + outputs, f.local("i64", _ERROR), f.local("ptr", 0)
+    function, out = step.field(STEP, "function"), step.field(STEP, "out")
+    with _gil(f):
+        f.goto_if(f.call("views", "i64", step, f["slots"], views, count).is_(0), "drop")
+        result.set(call(f, "PyObject_Vectorcall", "ptr", function, views, inputs, out))
+        f.goto_if(result.get().is_(0), "drop")
+        status.set(0)
+        f.goto_if(out.is_not(0), "drop")
+        targets = views.at(inputs * 8)
+        status.set(f.call("assign", "i64", targets, outputs, result.get()))
+        f.label("drop")
+        f.call("drop", "void", views, count)
+        with f.when(result.get().is_not(0)):
+            call(f, "Py_DecRef", "void", result.get())
+    f.give(status.get())
+    return f.text()
+
+
+def _views() -> str:
+    """Arrays over the slots, or null ones: 1, or 0 with an exception set."""
+    f = Function("views", "i64", "internal", step="ptr", slots="ptr", views="ptr", count="i64")
+    with f.count(f["count"]) as i:
+        f["views"].set_item(i, _null(f))
+    with f.count(f["count"]) as i:
+        row = f["step"].field(STEP, "views").at(i * OUTPUT.itemsize)
+        view = new_array(f, row, f["slots"].item(row.field(OUTPUT, "slot")))
+        f["views"].set_item(i, view)
+        with f.when(view.is_(0)):
+            f.give(0)
+    f.give(1)
+    return f.text()
+
+
+def _drop() -> str:
+    """Give back references; null ones are left alone."""
+    f = Function("drop", "void", "internal", objects="ptr", count="i64")
+    with f.count(f["count"]) as i:
+        one = f["objects"].item(i)
+        with f.when(one.is_not(0)):
+            call(f, "Py_DecRef", "void", one)
+    f.give()
+    return f.text()
+
+
+def _assign() -> str:
+    """targets[0][...] = result, or each target its element of the result: a status."""
+    f = Function("assign", "i64", "internal", targets="ptr", count="i64", result="ptr")
+    with f.when(f["count"].is_(1)):
+        done = call(f, "PyArray_CopyObject", "i32", f["targets"].item(0), f["result"])
+        f.give(done.integer())
+    with f.count(f["count"]) as i:
+        element = call(f, "PySequence_GetItem", "ptr", f["result"], i)
+        with f.when(element.is_(0)):
+            f.give(_ERROR)
+        done = call(f, "PyArray_CopyObject", "i32", f["targets"].item(i), element)
+        call(f, "Py_DecRef", "void", element)
+        with f.when(done.is_not(0)):
+            f.give(_ERROR)
+    f.give(0)
+    return f.text()
 
 
 def _pack() -> str:
@@ -371,10 +450,7 @@ def _fail() -> str:
         record="ptr", variant="ptr", args="ptr", frame="ptr", step="i64", status="i64",
     )  # fmt: skip
     variant, results = f["variant"], area(f, "results")
-    with f.count(variant.field(VARIANT, "output_count")) as i:
-        made = results.item(i)
-        with f.when(made.is_not(0)):
-            call(f, "Py_DecRef", "void", made)
+    f.call("drop", "void", results, variant.field(VARIANT, "output_count"))
     with f.when(f["status"].is_(0) | call(f, "PyErr_Occurred", "ptr").is_not(0)):
         f.give(0)
     positional = f.call("arguments", "ptr", f["args"], variant.field(VARIANT, "positional"))
@@ -382,15 +458,6 @@ def _fail() -> str:
     call(f, "Py_IncRef", "void", plan)
     numbers = [call(f, "PyLong_FromLongLong", "ptr", f[n]) for n in ("step", "status")]
     f.give(_python(f, f["record"].field(RECORD, "failed"), positional, plan, *numbers))
-    return f.text()
-
-
-def _host() -> str:
-    """A plan with host steps: the interpreter runs it, host(args)."""
-    f = Function("host", "ptr", variant="ptr", args="ptr")
-    variant = f["variant"]
-    positional = f.call("arguments", "ptr", f["args"], variant.field(VARIANT, "positional"))
-    f.give(_python(f, variant.field(VARIANT, "host"), positional))
     return f.text()
 
 

@@ -287,7 +287,7 @@ def test_many_slots_need_a_frame_on_the_heap(make: Make) -> None:
 # Host steps and statuses
 
 
-def _host_plan(function: Callable[..., Any]) -> Plan:
+def _host_plan(function: Callable[..., Any], into: bool = False, **rest: Any) -> Plan:
     shape, strides = (2, 3), (24, 8)
     return Plan(
         guards=(like(np.empty(shape), argument(0), 0),),
@@ -298,14 +298,34 @@ def _host_plan(function: Callable[..., Any]) -> Plan:
         arena=64,
         steps=(
             step("add", (0, 0, 1), extent=6),
-            HostStep(function, ((1, FLOAT64, shape, strides),), ((2, FLOAT64, (3, 2), (16, 8)),)),
+            HostStep(
+                function,
+                ((1, FLOAT64, shape, strides),),
+                ((2, FLOAT64, (3, 2), (16, 8)),),
+                into=into,
+            ),
         ),
+        **rest,
     )
 
 
 def test_host_steps_see_the_slots(make: Make) -> None:
     x = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(make(_host_plan(np.transpose)).callable(x), 2 * x.T)
+
+
+def test_host_steps_may_write_into_the_output(make: Make) -> None:
+    def transpose(array: Any, out: Any) -> None:
+        out[...] = array.T
+
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(make(_host_plan(transpose, True)).callable(x), 2 * x.T)
+
+
+def test_host_steps_get_the_gil_back(make: Make) -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    f = make(_host_plan(np.transpose, seconds=1.0)).callable
+    np.testing.assert_array_equal(f(x), 2 * x.T)
 
 
 def test_host_steps_with_odd_strides_and_several_outputs(make: Make) -> None:
@@ -334,8 +354,11 @@ def test_errors_of_host_steps_propagate(make: Make) -> None:
     def broken(array: Any) -> Any:
         raise ZeroDivisionError("in the library")
 
-    with pytest.raises(ZeroDivisionError, match="in the library"):
-        make(_host_plan(broken)).callable(np.zeros((2, 3)))
+    for into in (False, True):
+        with pytest.raises(ZeroDivisionError, match="in the library"):
+            make(_host_plan(lambda a, out=None: broken(a), into)).callable(np.zeros((2, 3)))
+    with pytest.raises((TypeError, ValueError)):  # a result that does not fit
+        make(_host_plan(lambda a: "text")).callable(np.zeros((2, 3)))
 
 
 def _status_plan() -> Plan:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -20,6 +22,14 @@ from tests.runtime.kernels import add_plan
 def test_this_interpreter_is_trusted() -> None:
     assert layout.trusted()
     assert native.library() is native.loaded() is not None
+
+
+@pytest.mark.parametrize("name", sorted(layout.NUMPY))
+def test_indices_into_numpys_table_are_those_of_its_header(name: str) -> None:
+    header = (Path(np.get_include()) / "numpy" / "__multiarray_api.h").read_text()
+    found = re.search(rf"#define {name}\b[^#]*?PyArray_API\[(\d+)\]", header)
+    assert found is not None
+    assert int(found[1]) == layout.NUMPY[name]
 
 
 @pytest.mark.parametrize("part", [0, 1], ids=["entry", "rest"])
