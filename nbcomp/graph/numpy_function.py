@@ -19,6 +19,8 @@ from nbcomp.errors import Unsupported
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+UNSET: Any = getattr(np, "_NoValue", None)  # NumPy's own "not given"
+
 HINTS = {
     "out": "assign the result instead: out[...] = {name}(…)",
     "where": "select with np.where(mask, x, neutral element) first",
@@ -81,6 +83,9 @@ class NumpyFunction:
         for name, value in bound.arguments.items():
             kind = theirs[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
+                if value:  # what stands before must stay before
+                    positional.extend(named.values())
+                    named.clear()
                 positional.extend(value)
             elif kind is inspect.Parameter.VAR_KEYWORD:
                 named.update({k: self._checked(k, v, None) for k, v in value.items()})

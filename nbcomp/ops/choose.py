@@ -10,6 +10,7 @@ import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.graph.ir import Node, apply
+from nbcomp.graph.numpy_function import UNSET
 from nbcomp.graph.op import Elementwise, Sample
 from nbcomp.loop.grammar import Expr
 from nbcomp.ops import values
@@ -20,6 +21,7 @@ from nbcomp.ops.operand import (
     broadcast_shape,
     cast,
     convert,
+    converted,
     operand,
     result_type,
 )
@@ -53,7 +55,7 @@ class Where(Elementwise, name="where", numpy=(np.where,)):
                 hint="np.where(condition, x, y)",
             )
         dtype = result_type(*choices)
-        x, y = (operand(c, dtype) for c in choices)
+        x, y = (converted(c, dtype) for c in choices)
         return apply(cls(), cast(as_node(condition), BOOL), x, y)
 
     @classmethod
@@ -89,10 +91,21 @@ class Clip(Elementwise, name="clip", numpy=(np.clip,)):
 
     @classmethod
     def trace(
-        cls, a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None
+        cls,
+        a: Any,
+        a_min: Any = UNSET,
+        a_max: Any = UNSET,
+        min: Any = UNSET,
+        max: Any = UNSET,
     ) -> Node:
         x = as_node(a)
-        low, high = (a_min if min is None else min), (a_max if max is None else max)
+        given = {"a_min": a_min, "a_max": a_max, "min": min, "max": max}
+        known = {name: 0 for name, value in given.items() if value is not UNSET}
+        clip: Any = np.clip
+        clip(np.zeros(()), **known)  # raises where the names contradict each other
+        low, high = (
+            None if v is UNSET else v for v in ((min, max) if a_min is UNSET else (a_min, a_max))
+        )
         if x.type.dtype.kind in "iu":  # a Python int at or beyond the dtype's end bounds nothing
             whole: Any = x.type.dtype
             info = np.iinfo(whole)

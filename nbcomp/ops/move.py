@@ -325,7 +325,9 @@ def _squeeze(a: Any, axis: Any = None) -> Node:
     if axis is None:
         return squeezed(node, *(k for k, n in enumerate(node.shape) if n == 1))
     axes = integers(axis)
-    ask(np.squeeze, node, axes)
+    ask(np.squeeze, node, axes if isinstance(axis, tuple | list) else integer(axis))
+    if not node.shape:
+        return node
     return squeezed(node, *(normal_axis(k, len(node.shape)) for k in axes))
 
 
@@ -424,7 +426,12 @@ def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Node:
     return _flip(_swapaxes(node, first, second), second)
 
 
-@traces(np.diagonal, np.linalg.diagonal)
+@traces(np.linalg.diagonal)
+def _matrix_diagonal(x: Any, offset: int = 0) -> Node:
+    return _diagonal(x, offset, -2, -1)
+
+
+@traces(np.diagonal)
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     node = as_node(a)
     ask(np.diagonal, node, integer(offset), integer(axis1), integer(axis2))

@@ -7,6 +7,7 @@ marked `weak`. Knows the dtypes nbcomp compiles; knows no operator but `Cast`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +94,8 @@ def constant(value: Any, dtype: Any = None) -> Node:
     already.
     """
     array = np.asarray(value, dtype)
-    return apply(Constant(np.asarray(array, supported(array.dtype))))
+    native = supported(array.dtype)
+    return apply(Constant(array if array.dtype.isnative else array.astype(native)))
 
 
 def as_node(value: Any) -> Node:
@@ -104,8 +106,7 @@ def as_node(value: Any) -> Node:
     if isinstance(value, Node):
         return value
     if isinstance(value, list | tuple) and holds_node(value):
-        node: Node = NUMPY[np.array].trace(value)
-        return node
+        return traced(np.array, value)
     if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
         kind = type(value).__name__
         raise Unsupported(f"a {kind} is not compiled", hint="pass np.asarray(…) of it")
@@ -141,6 +142,19 @@ def operand(value: Any, dtype: DType) -> Node:
     if type(value) in NUMBERS:
         return number(value, dtype)
     return cast(as_node(value), dtype)
+
+
+def converted(value: Any, dtype: DType) -> Node:
+    """The operand cast as an array would be: functions that are no ufuncs let a Python int wrap
+    round where a ufunc raises OverflowError.
+    """
+    node = as_node(value)
+    if node.weak:
+        node = apply(Cast(node.type.dtype), node)
+    elif isinstance(node.op, Constant) and not node.shape and node.type.dtype != dtype:
+        with np.errstate(all="ignore"):
+            return apply(Constant(node.op.value.astype(dtype)))
+    return cast(node, dtype)
 
 
 def weak_type(value: Any) -> type | None:
@@ -195,12 +209,15 @@ def broadcast_shape(function: Callable[..., Any], *types: TensorType) -> tuple[i
         raise
 
 
+def traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
+    """The node of a NumPy function's call, for functions with one result."""
+    node: Node = NUMPY[function].trace(*args, **kwargs)
+    return node
+
+
 def broadcast_to(node: Node, shape: tuple[int, ...]) -> Node:
     """The node, broadcast if it has another shape."""
-    if node.shape == shape:
-        return node
-    result: Node = NUMPY[np.broadcast_to].trace(node, shape)
-    return result
+    return node if node.shape == shape else traced(np.broadcast_to, node, shape)
 
 
 def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -232,7 +249,7 @@ def integer(value: Any, what: str = "an axis, shape or size") -> int:
             f"{what} must be known when compiling, but this one is computed from the inputs",
             hint="take it from a shape, a constant or an argument that is not an array",
         )
-    return int(value.__index__())
+    return operator.index(value)
 
 
 def integers(value: Any, what: str = "a shape") -> tuple[int, ...]:

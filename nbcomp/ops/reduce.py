@@ -18,14 +18,12 @@ import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.graph.ir import Node, apply
-from nbcomp.graph.numpy_function import NUMPY, traces
+from nbcomp.graph.numpy_function import NUMPY, UNSET, traces
 from nbcomp.graph.op import Reduce, Sample, phantom
 from nbcomp.loop.grammar import neutral
 from nbcomp.ops import values
 from nbcomp.ops.operand import as_node, cast, normal_axes, supported
 from nbcomp.types import BOOL, FLOAT32, DType, TensorType
-
-UNSET: Any = getattr(np, "_NoValue", None)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.graph.ir import Node, apply
-from nbcomp.graph.numpy_function import NUMPY
+from nbcomp.graph.numpy_function import NUMPY, traces
 from nbcomp.graph.op import Elementwise, Sample
 from nbcomp.loop.grammar import Apply, Expr, Select, const
 from nbcomp.ops import values
@@ -30,6 +30,7 @@ from nbcomp.ops.operand import (
     operand,
     stand_in,
     supported,
+    traced,
     weak_type,
 )
 from nbcomp.types import BOOL, DType, TensorType
@@ -67,6 +68,8 @@ class Ufunc(Elementwise):
         super().__init_subclass__(**kwargs)
         if cls.numpy:
             cls.fn = cls.numpy[0]
+        if cls.numpy and cls.fn.nin == 2:
+            traces(cls.fn.outer)(cls.outer)
 
     def infer(self, *types: TensorType) -> TensorType:
         dtype = loop_dtypes(self.fn, tuple(t.dtype for t in types))[self.fn.nin]
@@ -89,6 +92,15 @@ class Ufunc(Elementwise):
     def trace(cls, *args: Any, **options: Any) -> Node:
         node: Node = write(cls.fn, args, options, lambda *nodes: apply(cls(), *nodes))
         return node
+
+    @classmethod
+    def outer(cls, A: Any, B: Any, **options: Any) -> Node:
+        """The ufunc of every element of A with every element of B: `np.add.outer`."""
+        a = A if type(A) in NUMBERS else as_node(A)
+        b = B if type(B) in NUMBERS else as_node(B)
+        if isinstance(a, Node) and isinstance(b, Node) and b.shape:
+            a = traced(np.reshape, a, (*a.shape, *(1,) * len(b.shape)))
+        return cls.trace(a, b, **options)
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:

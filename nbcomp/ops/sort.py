@@ -1,0 +1,437 @@
+"""Sorting and searching: library routines for now, run by NumPy itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import Unsupported
+from nbcomp.graph.ir import Node, apply
+from nbcomp.graph.numpy_function import UNSET, traces
+from nbcomp.graph.op import Library, Sample
+from nbcomp.ops import values
+from nbcomp.ops.join import flat
+from nbcomp.ops.operand import (
+    as_node,
+    ask,
+    broadcast_to,
+    cast,
+    integer,
+    integers,
+    normal_axis,
+    result_type,
+    traced,
+)
+from nbcomp.types import FLOAT32, FLOAT64, INT64, TensorType
+
+
+@dataclass(frozen=True)
+class AlongAxis(Library):
+    """A routine that works along one axis and keeps the shape."""
+
+    axis: int
+
+    def _samples(self, rng: np.random.Generator, *attributes: Any) -> Iterator[Sample]:
+        make: Any = type(self)
+        for dtype in values.DTYPES:
+            yield Sample(make(0, *attributes), (values.mixed(rng, dtype),))
+        for axis, shape in ((0, (5, 37)), (1, (5, 37)), (1, (2, 3, 4)), (0, (1,)), (0, (100,))):
+            yield Sample(make(axis, *attributes), (values.ordinary(rng, FLOAT32, shape),))
+
+
+@dataclass(frozen=True)
+class Sort(AlongAxis, name="sort"):
+    """Sorted along an axis, NaN last"""
+
+    kind: str | None = None
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return types[0]
+
+    def reference(self, *arrays: Any) -> Any:
+        sort: Any = np.sort
+        return sort(arrays[0], self.axis, kind=self.kind)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        yield from cls(0)._samples(rng)
+        yield from cls(0)._samples(rng, "stable")
+
+
+@dataclass(frozen=True)
+class ArgSort(AlongAxis, name="argsort"):
+    """The indices that sort along an axis"""
+
+    kind: str | None = None
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(INT64, types[0].shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        argsort: Any = np.argsort
+        return argsort(arrays[0], self.axis, kind=self.kind)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        yield from cls(0)._samples(rng)
+        yield from cls(0)._samples(rng, "stable")
+
+
+@dataclass(frozen=True)
+class Partition(AlongAxis, name="partition"):
+    """The smallest first: the elements at these places are where sorting would put them"""
+
+    places: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return types[0]
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.partition(arrays[0], self.places, self.axis)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        yield from cls(0, ())._samples(rng, (0,))
+        yield Sample(cls(0, (3, 10)), (values.ordinary(rng, FLOAT32, (37,)),))
+
+
+@dataclass(frozen=True)
+class ArgPartition(AlongAxis, name="argpartition"):
+    """The indices that partition along an axis"""
+
+    places: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(INT64, types[0].shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.argpartition(arrays[0], self.places, self.axis)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        yield from cls(0, ())._samples(rng, (0,))
+        yield Sample(cls(0, (3, 10)), (values.ordinary(rng, FLOAT32, (37,)),))
+
+
+@dataclass(frozen=True)
+class ArgExtreme(Library):
+    """The first place of an extreme element along an axis."""
+
+    axis: int
+    keepdims: bool
+
+    def infer(self, *types: TensorType) -> TensorType:
+        shape = list(types[0].shape)
+        if shape[self.axis] == 0:
+            self.reference(np.empty(shape))  # raises
+        shape[self.axis : self.axis + 1] = [1] if self.keepdims else []
+        return TensorType(INT64, tuple(shape))
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for dtype in values.DTYPES:
+            yield Sample(cls(0, False), (values.mixed(rng, dtype),))
+        for axis, keepdims, shape in (
+            (0, True, (5, 37)),
+            (1, False, (5, 37)),
+            (1, True, (2, 3, 4)),
+            (0, False, (1,)),
+            (1, False, (0, 3)),
+        ):
+            yield Sample(cls(axis, keepdims), (values.ordinary(rng, np.int8, shape),))
+
+
+@dataclass(frozen=True)
+class ArgMax(ArgExtreme, name="argmax"):
+    """The first place of the largest element along an axis; of NaN if there is one"""
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.argmax(arrays[0], self.axis, keepdims=self.keepdims)
+
+
+@dataclass(frozen=True)
+class ArgMin(ArgExtreme, name="argmin"):
+    """The first place of the smallest element along an axis; of NaN if there is one"""
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.argmin(arrays[0], self.axis, keepdims=self.keepdims)
+
+
+# ---------------------------------------------------------------------------------------- functions
+
+
+def _on_axis(a: Any, axis: Any) -> tuple[Node, int]:
+    """The array and the axis; no axis means the flattened array."""
+    node = as_node(a)
+    if axis is None:
+        return flat(node), 0
+    return node, normal_axis(axis, len(node.shape))
+
+
+@traces(np.sort)
+def _sort(a: Any, axis: Any = -1, kind: Any = None, stable: Any = None) -> Node:
+    node, where = _on_axis(a, axis)
+    return apply(Sort(where, _kind(kind, stable)), node)
+
+
+@traces(np.argsort)
+def _argsort(a: Any, axis: Any = -1, kind: Any = None, stable: Any = None) -> Node:
+    node, where = _on_axis(a, axis)
+    return apply(ArgSort(where, _kind(kind, stable)), node)
+
+
+def _kind(kind: Any, stable: Any) -> str | None:
+    if stable is not None and kind is not None:
+        raise ValueError("`kind` and keyword parameters can't be provided at the same time")
+    name: str | None = "stable" if stable else kind
+    if name is not None:
+        sort: Any = np.sort
+        sort(np.empty(0), kind=name)
+    return name
+
+
+@traces(np.partition)
+def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Node:
+    node, where = _on_axis(a, axis)
+    return apply(Partition(where, _places(kth, node, where)), node)
+
+
+@traces(np.argpartition)
+def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Node:
+    node, where = _on_axis(a, axis)
+    return apply(ArgPartition(where, _places(kth, node, where)), node)
+
+
+def _places(kth: Any, node: Node, axis: int) -> tuple[int, ...]:
+    places, n = integers(kth, "kth"), node.shape[axis]
+    for k in places:
+        if not -n <= k < n:
+            raise ValueError(f"kth(={k}) out of bounds ({n})")
+    return tuple(k % n for k in places)
+
+
+@traces(np.argmax)
+def _argmax(a: Any, axis: Any = None, keepdims: Any = False) -> Node:
+    return _arg_extreme(ArgMax, a, axis, keepdims)
+
+
+@traces(np.argmin)
+def _argmin(a: Any, axis: Any = None, keepdims: Any = False) -> Node:
+    return _arg_extreme(ArgMin, a, axis, keepdims)
+
+
+def _arg_extreme(op: type[ArgExtreme], a: Any, axis: Any, keepdims: Any) -> Node:
+    whole = as_node(a)
+    keep = keepdims is not UNSET and bool(keepdims)
+    node, where = _on_axis(whole if whole.shape else flat(whole), axis)
+    result = apply(op(where, keep and axis is not None), node)
+    return traced(np.reshape, result, (1,) * len(whole.shape)) if keep and axis is None else result
+
+
+@dataclass(frozen=True)
+class LexSort(Library, name="lexsort"):
+    """The indices that sort by the last operand, ties by those before it"""
+
+    axis: int
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(INT64, types[0].shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.lexsort(arrays, self.axis)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for count, shape in ((1, (17,)), (2, (37,)), (3, (5, 4))):
+            keys = (values.ordinary(rng, np.int8, shape) for _ in range(count))
+            yield Sample(cls(len(shape) - 1), tuple(keys))
+
+
+@traces(np.lexsort)
+def _lexsort(keys: Any, axis: Any = -1) -> Node:
+    rows = (
+        [traced(np.take, keys, k, 0) for k in range(keys.shape[0])]
+        if isinstance(keys, Node)
+        else keys
+    )
+    nodes = list(map(as_node, rows))
+    if not nodes or len({n.shape for n in nodes}) > 1:
+        ask(np.lexsort, [np.empty(n.shape) for n in nodes], axis)
+    return apply(LexSort(normal_axis(axis, len(nodes[0].shape))), *nodes)
+
+
+@dataclass(frozen=True)
+class SearchSorted(Library, name="searchsorted"):
+    """Where values belong in a sorted array"""
+
+    side: str
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(INT64, types[1].shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        search: Any = np.searchsorted
+        return search(arrays[0], arrays[1], self.side)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for side in ("left", "right"):
+            for shape in ((), (0,), (5, 7)):
+                a = np.sort(values.ordinary(rng, FLOAT32, (17,)))
+                yield Sample(cls(side), (a, values.ordinary(rng, FLOAT32, shape)))
+
+
+@traces(np.searchsorted)
+def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Node:
+    table, wanted = as_node(a), as_node(v)
+    if side not in ("left", "right") or len(table.shape) != 1:
+        ask(np.searchsorted, np.empty(table.shape), 0.0, side)
+    if sorter is not None:
+        table = traced(np.take, table, sorter)
+    dtype = result_type(table, wanted)
+    return apply(SearchSorted(side), cast(table, dtype), cast(wanted, dtype))
+
+
+@dataclass(frozen=True)
+class Digitize(Library, name="digitize"):
+    """The number of the bin each value falls into"""
+
+    right: bool
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(INT64, types[0].shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.digitize(arrays[0], arrays[1], right=self.right)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for right in (False, True):
+            for bins in (np.array([-1.0, 0.0, 2.0]), np.array([3.0, 1.0]), np.array([0.0])):
+                yield Sample(cls(right), (values.ordinary(rng, FLOAT64, (17,)), bins))
+
+
+@traces(np.digitize)
+def _digitize(x: Any, bins: Any, right: Any = False) -> Node:
+    node, edges = as_node(x), as_node(bins)
+    if len(edges.shape) != 1:
+        ask(np.digitize, 0.0, np.empty(edges.shape))
+    return apply(Digitize(bool(right)), node, edges)
+
+
+@dataclass(frozen=True)
+class IsIn(Library, name="isin"):
+    """Whether each element is one of the second operand's"""
+
+    invert: bool
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(np.dtype(bool), types[0].shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.isin(arrays[0], arrays[1], invert=self.invert)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for dtype in (np.int8, np.float32, np.uint64):
+            for shape in ((), (17,), (5, 0)):
+                x = values.ordinary(rng, dtype, shape)
+                yield Sample(cls(False), (x, values.edges(dtype)))
+                yield Sample(cls(True), (x, np.array([1, 3], dtype)))
+
+
+@traces(np.isin)
+def _isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    kind: Any = None,
+) -> Node:
+    return apply(IsIn(bool(invert)), as_node(element), as_node(test_elements))
+
+
+@dataclass(frozen=True)
+class BinCount(Library, name="bincount"):
+    """How often each number below a length occurs, or the sum of its weights"""
+
+    length: int
+
+    def infer(self, *types: TensorType) -> TensorType:
+        weighted = len(types) > 1 and types[0].size > 0  # NumPy forgets the weights of nothing
+        return TensorType(FLOAT64 if weighted else INT64, (self.length,))
+
+    def reference(self, *arrays: Any) -> Any:
+        x, weights = (*arrays, None)[:2]
+        counts = np.bincount(x, weights, self.length)
+        if counts.size > self.length:
+            raise Unsupported(
+                f"np.bincount met {counts.size - 1}, beyond minlength={self.length}, and gives "
+                "a longer array",
+                hint="give a minlength above every number",
+            )
+        return counts
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for size in (0, 1, 100):
+            x = rng.integers(0, 9, size)
+            yield Sample(cls(9), (x,))
+            yield Sample(cls(12), (x, rng.random(size)))
+
+
+@traces(np.bincount)
+def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Node:
+    node, length = as_node(x), integer(minlength)
+    if node.type.dtype.kind not in "biu" or len(node.shape) != 1:
+        np.bincount(np.ones((1,) * len(node.shape), node.type.dtype))
+    if length <= 0:
+        raise Unsupported(
+            "np.bincount gives an array whose length is the largest number",
+            hint="give a minlength above every number: np.bincount(x, minlength=n)",
+        )
+    more = [] if weights is None else [cast(as_node(weights), FLOAT64)]
+    if more and more[0].shape != node.shape:
+        np.bincount(np.zeros(node.shape, int), np.zeros(more[0].shape))
+    return apply(BinCount(length), node, *more)
+
+
+@dataclass(frozen=True)
+class Interp(Library, name="interp"):
+    """Values of the broken line through the points (xp, fp)
+
+    Operands: x, xp, fp, and what counts to the left and to the right of the points.
+    """
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(FLOAT64, types[0].shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        x, xp, fp, left, right = arrays
+        return np.interp(x, xp, fp, float(left), float(right))
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        xp, fp = np.array([0.0, 1.0, 3.0]), np.array([1.0, -1.0, 5.0])
+        for shape in ((), (17,), (5, 0)):
+            x = values.ordinary(rng, FLOAT64, shape)
+            yield Sample(cls(), (x, xp, fp, np.float64(-9), np.float64(9)))
+
+
+@traces(np.interp)
+def _interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Node:
+    if period is not None:
+        raise Unsupported("period= of np.interp is not compiled", hint="reduce x by % period first")
+    nodes = [cast(as_node(v), FLOAT64) for v in (x, xp, fp)]
+    if len(nodes[1].shape) != 1 or nodes[1].shape != nodes[2].shape or not nodes[1].shape[0]:
+        np.interp(0.0, np.zeros(nodes[1].shape), np.zeros(nodes[2].shape))
+    ends = [
+        traced(np.take, nodes[2], place) if end is None else cast(as_node(end), FLOAT64)
+        for place, end in ((0, left), (-1, right))
+    ]
+    return apply(Interp(), *nodes, *(broadcast_to(e, ()) for e in ends))
