@@ -44,8 +44,9 @@ def sections(text: str) -> tuple[str, ...]:
 def options(args: Any) -> Options:
     """What the command line says, and for the rest what `%config NbComp` says."""
     settings = NbComp.instance()
+    wanted = settings.bench or args.sizes or args.seconds
     return Options(
-        timed=settings.bench and not getattr(args, "no_bench", False),
+        timed=bool(wanted) and not getattr(args, "no_bench", False),
         sizes=sizes(args.sizes) if args.sizes else tuple(settings.sizes),
         seconds=args.seconds or settings.seconds,
         max_lines=settings.max_lines,

@@ -1,0 +1,260 @@
+"""`%%compile` cells: what they define, show and return, and what is left after an error."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+from IPython.core.error import UsageError
+
+import nbcomp
+from nbcomp.display.bundle import Report
+from nbcomp.display.payload import MIME
+from nbcomp.magics.cell import is_compiled
+from nbcomp.magics.measuring import plain
+
+SOFTMAX = """\
+%%compile
+def softmax(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+softmax(x)
+"""
+
+
+def error_of(notebook: Any, cell: str) -> BaseException:
+    """The error of a cell that must fail."""
+    result = notebook.run(cell)
+    error = result.error_in_exec or result.error_before_exec
+    assert error is not None
+    return error
+
+
+def users_lines(error: BaseException) -> list[int]:
+    """The lines of the notebook's own frames, outermost first."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f.lineno for f in frames if f.filename.startswith("<ipython-input") and f.lineno]
+
+
+@pytest.fixture
+def data(quick: Any) -> Any:
+    quick.run("x = np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32)")
+    return quick
+
+
+def test_the_value_of_the_cell_is_the_result_and_the_report_is_shown(data: Any) -> None:
+    value = data.value(SOFTMAX)
+    plain = data.names["softmax"].__wrapped__
+    np.testing.assert_allclose(value, plain(data.names["x"]), rtol=1e-5)
+    assert data.names["_"] is value
+    (output,) = data.outputs
+    assert {"text/plain", "text/html", MIME} <= output.data.keys()
+    assert output.data["text/plain"].startswith("softmax: 5 operators in 1 kernel")
+
+
+def test_functions_become_compiled_functions(data: Any) -> None:
+    data.value(SOFTMAX)
+    softmax = data.names["softmax"]
+    assert len(softmax.variants) == 1
+    assert softmax.compiled.name == "softmax"
+    data.value("y = softmax(np.ones((3, 2)))")
+    np.testing.assert_allclose(data.names["y"], np.full((3, 2), 0.5))
+    assert len(softmax.variants) == 2
+
+
+def test_source_and_lines_are_the_cells(data: Any) -> None:
+    data.value(SOFTMAX)
+    softmax = data.names["softmax"]
+    assert inspect.getsource(softmax.__wrapped__).startswith("def softmax(z):\n    e = np.exp(")
+    lines = {n.location.line for n in softmax.compiled.captured.nodes if n.location}
+    assert lines == {3, 4}  # the command itself is line 1
+
+
+def test_a_helper_is_compiled_as_part_of_its_caller(data: Any) -> None:
+    data.value(
+        "%%compile\ndef relu(v):\n    return np.maximum(v, 0)\n"
+        "def f(v):\n    return relu(v) + relu(-v)\nf(x)"
+    )
+    (output,) = data.outputs
+    assert output.data["text/plain"].startswith("f: 4 operators in 1 kernel")
+    assert data.names["relu"].variants == []
+    np.testing.assert_array_equal(data.value("relu(x)"), np.maximum(data.names["x"], 0))
+
+
+def test_the_comparison_is_with_plain_python(data: Any) -> None:
+    data.value(
+        "%%compile\ndef relu(v):\n    return np.maximum(v, 0)\n"
+        "def half(v):\n    return relu(v) / 2\n"
+        "def f(v):\n    return half(v) + relu(-v)\nf(x)"
+    )
+    python = plain(data.names["f"])
+    assert not is_compiled(python.__globals__["relu"])
+    assert not is_compiled(python.__globals__["half"].__globals__["relu"])
+    expected = np.maximum(data.names["x"], 0) / 2 + np.maximum(-data.names["x"], 0)
+    np.testing.assert_array_equal(python(data.names["x"]), expected)
+    assert data.names["relu"].variants == data.names["half"].variants == []
+
+
+def test_a_call_inside_a_larger_expression_gives_the_inputs(data: Any) -> None:
+    value = data.value(SOFTMAX.replace("softmax(x)", "softmax(x).sum(axis=-1).shape"))
+    assert value == (6,)
+    assert data.outputs[0].data["text/plain"].startswith("softmax:")
+
+
+def test_an_assignment_as_last_line(data: Any) -> None:
+    assert data.value(SOFTMAX.replace("softmax(x)", "y = softmax(x)")) is None
+    assert data.names["y"].shape == (6, 5)
+    assert len(data.outputs) == 1
+
+
+def test_a_cell_may_call_a_function_of_an_earlier_one(data: Any) -> None:
+    data.value(SOFTMAX)
+    assert data.value("%%compile\nsoftmax(x[:2])").shape == (2, 5)
+    assert data.outputs[0].data["text/plain"].startswith("softmax:")
+
+
+def test_keywords_defaults_and_stars(data: Any) -> None:
+    data.names["pair"] = (data.names["x"], 3.0)
+    value = data.value(
+        "%%compile\ndef f(a, b, *, c=2.0, **rest):\n"
+        "    return a * b + c + rest['d']\nf(*pair, d=1.0)"
+    )
+    np.testing.assert_array_equal(value, data.names["x"] * 3.0 + 2.0 + 1.0)
+
+
+def test_no_private_name_is_left_behind(data: Any) -> None:
+    before = set(data.names)
+    data.value(SOFTMAX)
+    new = set(data.names) - before
+    assert not [n for n in new if n.startswith("_nbcomp")]
+
+
+# ----------------------------------------------------------------------------------------- inputs
+
+
+def test_inputs_from_an_option(data: Any) -> None:
+    assert data.value('%%compile --inputs "x, 2"\ndef f(a, b):\n    return a * b') is not None
+    np.testing.assert_array_equal(data.names["_"], data.names["x"] * 2)
+
+
+def test_inputs_from_annotations(data: Any) -> None:
+    data.run("import nbcomp")
+    value = data.value("%%compile\ndef f(a: nbcomp.f32[4, 3], n: nbcomp.i64[3]):\n    return a + n")
+    assert (value.shape, value.dtype) == ((4, 3), np.float64)
+
+
+def test_inputs_from_variables_of_the_same_name(data: Any) -> None:
+    value = data.value("%%compile\ndef f(x, scale=3.0):\n    return x * scale")
+    np.testing.assert_array_equal(value, data.names["x"] * 3.0)
+
+
+def test_missing_inputs_are_named(data: Any) -> None:
+    error = error_of(data, "%%compile\ndef f(unknown):\n    return unknown + 1")
+    assert isinstance(error, UsageError)
+    assert "no input for 'unknown'" in str(error)
+    assert "f" not in data.names
+
+
+def test_a_cell_without_a_function(data: Any) -> None:
+    error = error_of(data, "%%compile\na = 3")
+    assert isinstance(error, UsageError)
+    assert "a" not in data.names
+
+
+# ----------------------------------------------------------------------------------------- errors
+
+
+def test_a_failing_cell_leaves_all_names_as_they_were(data: Any) -> None:
+    data.run("keep = 1\ndef f(v):\n    return v")
+    old = data.names["f"]
+    error = error_of(
+        data, "%%compile\nkeep = 2\nnew = 3\ndef f(v):\n    return v + 1\nf(undefined)"
+    )
+    assert isinstance(error, NameError)
+    assert data.names["keep"] == 1
+    assert data.names["f"] is old
+    assert "new" not in data.names
+
+
+def test_an_error_in_the_function_is_at_the_users_line(data: Any) -> None:
+    cell = "%%compile\ndef f(v):\n    w = v + 1\n    return w @ w\nf(x)"
+    error = error_of(data, cell)
+    assert isinstance(error, ValueError)
+    assert users_lines(error) == [1, 5, 4]
+    frames = traceback.extract_tb(error.__traceback__)
+    assert not [
+        f for f in frames if "/nbcomp/frontend/" in f.filename or "/nbcomp/ops/" in f.filename
+    ]
+
+
+def test_the_compilers_frames_can_be_asked_for(data: Any) -> None:
+    data.run("%config NbComp.debug = True")
+    error = error_of(data, "%%compile\ndef f(v):\n    return v @ v\nf(x)")
+    assert [f for f in traceback.extract_tb(error.__traceback__) if "/nbcomp/" in f.filename]
+
+
+def test_control_flow_on_values_says_what_to_write(data: Any) -> None:
+    error = error_of(
+        data, "%%compile\ndef f(v):\n    if v.sum() > 0:\n        return v\n    return -v\nf(x)"
+    )
+    assert isinstance(error, nbcomp.CaptureError)
+    assert "line 3" in str(error)
+    assert "np.where" in str(error)
+    assert "f" not in data.names
+
+
+def test_a_syntax_error_has_its_own_line_and_caret(data: Any) -> None:
+    error = error_of(data, "%%compile\ndef f(v):\n    return v +\nf(x)")
+    assert isinstance(error, SyntaxError)
+    assert error.lineno == 3
+    assert error.text is not None
+    assert "return v +" in error.text
+
+
+def test_an_error_in_a_later_cell_shows_the_compiled_cells_line(data: Any) -> None:
+    data.value("%%compile\ndef f(v):\n    return v.reshape(3, 10)\nf(x)")
+    error = error_of(data, "f(x[:1])")
+    assert isinstance(error, ValueError)
+    assert 3 in users_lines(error)
+
+
+def test_what_cannot_be_compiled_runs_in_numpy_and_says_why(data: Any) -> None:
+    value = data.value("%%compile\ndef f(v):\n    return np.fft.fft(v)\nf(x)")
+    np.testing.assert_array_equal(value, np.fft.fft(data.names["x"]))
+    text = data.outputs[0].data["text/plain"]
+    assert text.startswith("f was not compiled: it ran in NumPy because of line 3")
+    assert "np.fft.fft" in text
+    data.value("%%compile\nf(x)")  # and says it again when it is asked again
+    assert "it ran in NumPy" in data.outputs[0].data["text/plain"]
+
+
+def test_inputs_written_to_are_the_users_arrays(data: Any) -> None:
+    data.run("a = np.zeros(3)")
+    data.value("%%compile\ndef f(v):\n    v += 1\n    return v.sum()\nf(a)")
+    assert data.names["a"].tolist() == [1.0, 1.0, 1.0]  # once, however often it was compared
+
+
+def test_timed_reports(data: Any) -> None:
+    data.value(SOFTMAX.replace("%%compile", "%%compile --seconds 0.3 --sizes 1,8"))
+    shown = data.outputs[0].data
+    assert "NumPy in" in shown["text/plain"]
+    assert shown[MIME]["speed"][0]["size"] == 1
+
+
+@pytest.mark.parametrize("show", ["graph", "kernels,passes"])
+def test_sections_can_be_chosen(data: Any, show: str) -> None:
+    data.value(SOFTMAX.replace("%%compile", f"%%compile --show {show}"))
+    assert data.outputs[0].data[MIME]["show"] == show.split(",")
+
+
+def test_a_report_is_an_object(data: Any) -> None:
+    data.value(SOFTMAX)
+    report = data.value("%compile")
+    assert isinstance(report, Report)
+    assert report.value.shape == (6, 5)
+    assert report.comparison.agrees
+    assert "softmax" in report.headline

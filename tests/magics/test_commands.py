@@ -1,0 +1,142 @@
+"""The line commands, their options, settings and completion; loading and unloading."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.error import UsageError
+
+from nbcomp import magics
+from nbcomp.display.bundle import Explanation, Listing, Report
+from nbcomp.magics.settings import NbComp
+
+
+@pytest.fixture
+def data(quick: Any) -> Any:
+    quick.run("x = np.ones((6, 5), np.float32)")
+    quick.value("%%compile\ndef f(v, scale=2.0):\n    return np.exp(v) * scale\nf(x)")
+    return quick
+
+
+def usage_error(notebook: Any, cell: str) -> str:
+    error = notebook.run(cell).error_in_exec
+    assert isinstance(error, UsageError)
+    return str(error)
+
+
+@pytest.mark.parametrize(
+    ("level", "sign"),
+    [("", "graph f("), ("graph", "exp("), ("loop", "kernel "), ("llvm", "define "), ("asm", "ret")],
+)
+def test_ir(data: Any, level: str, sign: str) -> None:
+    listing = data.value(f"%ir f {level}")
+    assert isinstance(listing, Listing)
+    assert sign in str(listing)
+    assert listing.text == data.names["f"].compiled.text(level or "graph")
+
+
+def test_explain(data: Any) -> None:
+    explanation = data.value("%explain f")
+    assert isinstance(explanation, Explanation)
+    assert str(explanation).startswith("f: ")
+
+
+def test_compile_returns_a_report_and_leaves_names_alone(data: Any) -> None:
+    data.run("def g(v):\n    return v + 1\nplain = g")
+    report = data.value("%compile g(x * 2)")
+    assert isinstance(report, Report)
+    np.testing.assert_array_equal(report.value, np.full((6, 5), 3.0))
+    assert data.names["g"] is data.names["plain"]
+    assert data.value("%compile f(x, scale=3.0)").comparison.agrees
+    assert data.value("%compile g --inputs x").value.shape == (6, 5)
+
+
+def test_bench(data: Any) -> None:
+    report = data.value("%bench f(x) --sizes 1,2 --seconds 0.3")
+    assert report.comparison.compiled is not None
+    assert report.scaling.points[0].size == 1
+    assert "Kernels" not in str(report)
+    assert "Speed across batch sizes" in str(report)
+
+
+def test_user_errors_are_one_line(data: Any) -> None:
+    data.run("def g(v):\n    return v\nh = 3")
+    assert usage_error(data, "%ir nothing") == "name 'nothing' is not defined"
+    assert "not a compiled function" in usage_error(data, "%ir g")
+    assert "invalid choice: 'binary'" in usage_error(data, "%ir f binary")
+    assert "expected a function, not a int" in usage_error(data, "%compile h(x)")
+    assert "such as f(x)" in usage_error(data, "%compile 1 + 2")
+    assert "whole numbers such as 1,64,4096" in usage_error(data, "%%compile --sizes a\nf(x)")
+    assert "speed, graph, kernels" in usage_error(data, "%%compile --show all\nf(x)")
+    assert "unrecognized arguments: --fast" in usage_error(data, "%%compile --fast\nf(x)")
+    data.run("%%compile\ndef k(v):\n    return v\n\ndef m(v):\n    return v\nm(x)")
+    assert "has not been compiled yet" in usage_error(data, "%ir k")
+
+
+def test_settings_are_defaults(data: Any) -> None:
+    data.run("%config NbComp.show = ['graph']")
+    data.value("%%compile\nf(x)")
+    assert "Kernels" not in data.outputs[0].data["text/plain"]
+    data.value("%%compile --show kernels\nf(x)")
+    assert "Kernels" in data.outputs[0].data["text/plain"]
+    data.run("%config NbComp")
+    for name in ("bench", "seconds", "sizes", "max_lines", "show", "debug"):
+        assert f"NbComp.{name}=" in data.printed
+
+
+def completions(notebook: Any, text: str) -> list[str]:
+    with provisionalcompleter():
+        return [c.text for c in notebook.shell.Completer.completions(text, len(text))]
+
+
+def test_options_are_completed(data: Any) -> None:
+    assert completions(data, "%%compile --s") == ["--seconds", "--show", "--sizes"]
+    assert completions(data, "%%compile --no") == ["--no-bench"]
+    assert completions(data, "%ir f l") == ["llvm", "loop"]
+    assert "--sizes" in completions(data, "%bench f(x) --")
+    assert "print" in completions(data, "%%compile --no-bench\npri")
+    assert "scale" not in completions(data, "%%compile --no-bench\n--s")
+
+
+def test_help_names_every_option(data: Any) -> None:
+    doc = magics.CompilerMagics.compile.__doc__
+    for option in ("--inputs", "--no-bench", "--sizes", "--seconds", "--show"):
+        assert option in doc
+
+
+def test_loading_twice_and_reloading_change_nothing(data: Any) -> None:
+    NbComp.instance().seconds = 7.0
+    magics.load(data.shell)
+    assert completions(data, "%%compile --no") == ["--no-bench"]
+    assert sum(isinstance(c, NbComp) for c in data.shell.configurables) == 1
+    magics.unload(data.shell)
+    assert "compile" not in data.shell.magics_manager.magics["cell"]
+    assert completions(data, "%%compile --no") == []
+    magics.load(data.shell)
+    assert NbComp.instance().seconds == 7.0
+    assert data.value("%ir f") is not None
+
+
+def test_load_ext_works_and_reload_keeps_settings(notebook: Any) -> None:
+    notebook.run("%load_ext nbcomp")
+    notebook.run("%config NbComp.seconds = 3.0")
+    assert notebook.run("%reload_ext nbcomp").success
+    assert NbComp.instance().seconds == 3.0
+    assert notebook.run("%unload_ext nbcomp").success
+
+
+def test_loading_imports_no_plotting_library_and_no_compiler() -> None:
+    program = (
+        "from IPython.core.interactiveshell import InteractiveShell; import sys;"
+        "InteractiveShell.instance().run_line_magic('load_ext', 'nbcomp');"
+        "print([m for m in ('matplotlib', 'llvmlite', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[]\n", done.stderr
