@@ -31,7 +31,8 @@ HANDLERS: dict[Any, Handler] = {}
 # Functions whose 0-d results are arrays; everything else hands out NumPy scalars.
 ZERO_D_ARRAYS = {
     np.where, np.tensordot, np.full, np.zeros, np.ones, np.empty, np.array, np.asarray, np.copy,
-    np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.select, np.choose, np.kron,
+    np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.select, np.choose, np.piecewise,
+    np.isin, np.cov, np.roll,
 }  # fmt: skip
 PYTHON_BOOLS = {np.allclose, np.array_equal, np.array_equiv}
 # Functions whose Python numbers stay symbolic; elsewhere they are axes, sizes, orders, tolerances.

@@ -20,7 +20,7 @@ from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Constant
 
-REDUCTIONS = (np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all)
+REDUCTIONS = (np.sum, np.prod, np.mean, np.any, np.all)
 
 
 class Selection:
@@ -73,7 +73,18 @@ class Selection:
         if self.ndim != 1 or axis not in (None, 0, -1) or "where" in kwargs:
             raise _refusal(f"np.{function.__name__} of x[mask] along an axis")
         mask = self.session.tracer(self.mask)
+        if function is np.mean and not kwargs:
+            return self._mean(mask)
         return self.session.call(function, (self.whole,), {**kwargs, "where": mask})
+
+    def _mean(self, mask: Any) -> Any:
+        """The mean as NumPy computes it: the sum in a wide enough dtype, divided by the number."""
+        dtype = self.whole.dtype
+        wide = {"f": max(dtype, np.dtype(np.float32))}.get(dtype.kind, np.dtype(np.float64))
+        options = {"dtype": wide, "where": mask}
+        total = self.session.call(np.sum, (self.whole,), options)
+        count = self.session.call(np.count_nonzero, (mask,), {})
+        return (total / count).astype(dtype if dtype.kind == "f" else wide)
 
     def in_place(self, ufunc: Any, other: Any) -> Selection:
         """`x[mask] op= other`, with NumPy's rules for the dtype of what is in place."""

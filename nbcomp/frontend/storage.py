@@ -20,6 +20,7 @@ from nbcomp.frontend.session import Read
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.op import Op
 from nbcomp.ops.index import put
+from nbcomp.ops.move import Diagonal
 
 Array = np.ndarray[Any, Any]
 
@@ -100,6 +101,8 @@ class Place:
         known who shares the memory.
         """
         self.check_writable(complaint)
+        if any(isinstance(op, Diagonal) for op in self.views):
+            raise Unsupported("writing to a diagonal is not compiled", hint="x[i, i] = value")
         below = self._levels()
         for op, base in zip(reversed(self.views), reversed(below[:-1]), strict=True):
             value = put(op, base, value)

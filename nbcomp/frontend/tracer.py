@@ -122,7 +122,7 @@ class Tracer:
     @property
     def imag(self) -> Any:
         """The imaginary part: zeros."""
-        return self._session.call(np.zeros_like, (self,), {})
+        return self._session.call(np.imag, (self,), {})
 
     def conj(self) -> Any:
         """The complex conjugate: itself."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
+from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named, unknown
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.selection import Selection, selected
@@ -47,7 +47,7 @@ def path(result: Node, base: Node) -> tuple[Op, ...]:
 
 def _view(session: Session, x: Tracer, node: Node, layout: Any) -> Any:
     """The view of x with this node and layout; of a NumPy scalar, a new array or scalar."""
-    if x._scalar:
+    if x._scalar or not isinstance(layout, np.ndarray):
         return fresh(session, node, scalar=True)
     return Tracer(session, x._place.view(path(node, read(x)), layout))
 
@@ -57,7 +57,11 @@ def _handler_of(function: Any) -> Any:
         args, kwargs = deep(known, args), deep(known, kwargs)
         if type(x) is not Tracer:
             return constants(session, function(x, *args, **kwargs))
+        if function not in NUMPY:
+            raise unknown(function)
         layout = function(x._place.layout, *args, **kwargs)
+        if layout is x._place.layout:
+            return x
         node = NUMPY[function].trace(read(x), *args, **kwargs)
         if isinstance(layout, list | tuple):
             return type(layout)(_view(session, x, n, m) for n, m in zip(node, layout, strict=True))
@@ -68,6 +72,48 @@ def _handler_of(function: Any) -> Any:
 
 for _function in (*VIEWS, *SPLITS):
     handles(_function)(_handler_of(_function))
+
+
+@handles(np.diag)
+def _diag(session: Session, v: Any, k: int = 0) -> Any:
+    x = adopt_array(session, v)
+    if len(x.shape) == 2:
+        return session.call(np.diagonal, (x, k), {})
+    return fresh(session, NUMPY[np.diag].trace(read(x), known(k)))
+
+
+@handles(np.broadcast_arrays)
+def _broadcast_arrays(session: Session, *args: Any, subok: bool = False) -> Any:
+    arrays = [adopt_array(session, a) for a in args]
+    shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    return tuple(x if x.shape == shape else _broadcast(session, x, shape) for x in arrays)
+
+
+def _broadcast(session: Session, x: Tracer, shape: tuple[int, ...]) -> Any:
+    return session.call(np.broadcast_to, (x, shape), {})
+
+
+@handles(np.einsum)
+def _einsum(session: Session, subscripts: Any, *operands: Any, **options: Any) -> Any:
+    """A view where nothing is summed over; else a new array."""
+    x = operands[0] if len(operands) == 1 and not options else None
+    if type(x) is Tracer and isinstance(subscripts, str) and _only_moves(subscripts):
+        node = NUMPY[np.einsum].trace(subscripts, read(x))
+        return _view(session, x, node, np.einsum(subscripts, x._place.layout))
+    nodes = [lower(session, known(o)) for o in operands]
+    out = options.pop("out", None)
+    result = NUMPY[np.einsum].trace(lower(session, subscripts), *nodes, **options)
+    made = fresh(session, named(result, here()), scalar=True, certain=len(result.shape) < 2)
+    if out is None:
+        return made
+    session.call(np.copyto, (out, made), {})
+    return out
+
+
+def _only_moves(subscripts: str) -> bool:
+    """Whether every axis of the one operand is kept."""
+    before, arrow, after = subscripts.replace(" ", "").partition("->")
+    return bool(arrow) and set(before) == set(after)
 
 
 @handles(np.reshape)

@@ -91,7 +91,7 @@ def _put(session: Session, x: Tracer, indices: Any, values: Any, mode: str = "ra
 @handles(np.copy)
 def _copy(session: Session, a: Any, order: str = "K", subok: bool = False) -> Any:
     x = adopt_array(session, a)
-    return _copied(session, x, read(x), order)
+    return fresh_like(session, x, read(x), order)
 
 
 def _copied(session: Session, x: Tracer, node: Node, order: str) -> Tracer:
@@ -110,6 +110,16 @@ def _copied(session: Session, x: Tracer, node: Node, order: str) -> Tracer:
 def _laid_out(session: Session, node: Node, order: Any, scalar: bool = False) -> Tracer:
     layout = np.empty(node.shape, node.type.dtype, order)
     return fresh(session, node, scalar, layout=layout)
+
+
+@handles(np.nan_to_num)
+def _nan_to_num(session: Session, x: Any, copy: bool = True, **options: Any) -> Any:
+    target = adopt_array(session, x)
+    value = NUMPY[np.nan_to_num].trace(read(target), **deep(known, options))
+    if copy:
+        return fresh(session, named(value, here()), scalar=True)
+    target._place.write(value)
+    return target
 
 
 @handles(np.ndarray.copy)
@@ -289,7 +299,8 @@ def _real(session: Session, val: Any) -> Any:
 
 @handles(np.imag)
 def _imag(session: Session, val: Any) -> Any:
-    return session.call(np.zeros_like, (adopt_array(session, val),), {})
+    x = adopt_array(session, val)
+    return fresh(session, NUMPY[np.zeros_like].trace(read(x)), x._scalar)
 
 
 @handles(np.iscomplexobj)

@@ -176,6 +176,21 @@ def columns_of_an_f_ordered_result(x: Any) -> Any:
     return y, flat
 
 
+def einsums(x: Any) -> Any:
+    t = np.einsum("ij->ji", x)
+    t[0] = 5
+    return x, t, np.einsum("ij,ij->i", x, x), np.einsum("ij->j", x)
+
+
+def same_objects(x: Any) -> Any:
+    s = np.squeeze(x)
+    s[0] = 1
+    a, b = np.broadcast_arrays(x, x[:1])
+    n = x / x
+    np.nan_to_num(n, copy=False)
+    return s, a, b, n
+
+
 MEMORY: dict[str, Any] = {
     f.__name__: f
     for f in (
@@ -194,6 +209,8 @@ MEMORY: dict[str, Any] = {
         chained,
         splits,
         asarrays,
+        einsums,
+        same_objects,
         columns_of_an_f_ordered_result,
     )
 }
