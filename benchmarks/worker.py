@@ -42,9 +42,9 @@ def difference(got: Sequence[Array], wanted: Sequence[Array]) -> float:
         if a.dtype != b.dtype or a.shape != b.shape:
             raise ValueError(f"{a.dtype}{list(a.shape)}, NumPy has {b.dtype}{list(b.shape)}")
         gap = float(np.max(np.abs(a - b), initial=0.0))
+        if not np.isfinite(gap):
+            raise ValueError("not finite where NumPy is")
         worst = max(worst, gap / float(np.max(np.abs(b), initial=0.0) or 1.0))
-    if not np.isfinite(worst):
-        raise ValueError("not finite where NumPy is")
     return worst
 
 
