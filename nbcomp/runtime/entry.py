@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
+import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,13 @@ from nbcomp.runtime import interpret
 from nbcomp.runtime import layout as at
 from nbcomp.runtime.emit import address, fill
 from nbcomp.runtime.flatten import Variant
-from nbcomp.runtime.native import Library, library
+from nbcomp.runtime.native import Library, library, prefetch
 from nbcomp.runtime.plan import Plan
 
 SlowPath = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 Failed = Callable[[tuple[Any, ...], Plan, int, int], Any]
+
+_NEVER = 2**63 - 1
 
 
 class _Record(ctypes.Structure):
@@ -32,7 +36,9 @@ class _Record(ctypes.Structure):
     variants: tuple[Variant, ...]
     slow_path: SlowPath
     failed_path: Failed
+    signature: inspect.Signature | None
     blocks: list[Any]
+    parameters: list[Any]
     retired: list[Any]
 
 
@@ -41,23 +47,36 @@ class NativeFunction:
 
     `callable` is what users call.  A call runs the first plan whose guards hold.  Everything else
     goes to `slow_path(args, kwargs)`, and a step that returns a status to `failed(args, plan, step,
-    status)` (by default: the slow path).
+    status)` (by default: the slow path).  With a signature, keywords and defaults are first put in
+    the order of its parameters, which is what plans then see; without one, keywords are refused.
     """
 
     def __init__(
-        self, name: str, doc: str | None, slow_path: SlowPath, failed: Failed | None = None
+        self,
+        name: str,
+        doc: str | None,
+        slow_path: SlowPath,
+        failed: Failed | None = None,
+        signature: inspect.Signature | None = None,
     ) -> None:
-        record = _Record()
+        self._name, self._doc = name, doc
+        self._record = record = _Record()
         record.slow_path = slow_path
         record.failed_path = failed or partial(_again, slow_path)
         record.slow, record.failed = id(record.slow_path), id(record.failed_path)
-        record.variants, record.retired = (), []
-        self._record = record
-        native = library()
-        self.callable: Callable[..., Any] = (
-            _builtin(native, name, doc, record) if native else _python(name, doc, record)
-        )
+        record.variants, record.retired, record.signature = (), [], None
+        if signature is not None:
+            _declare(record, signature)
         self.clear()
+        prefetch()
+
+    @cached_property
+    def callable(self) -> Callable[..., Any]:
+        """The builtin; the first one of a process waits for the native library."""
+        native = library()
+        if native is None:
+            return _python(self._name, self._doc, self._record)
+        return _builtin(native, self._name, self._doc, self._record)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -87,6 +106,28 @@ class NativeFunction:
 def _again(slow_path: SlowPath, args: tuple[Any, ...], plan: Plan, step: int, status: int) -> Any:
     """What happens after a failed step unless something else is asked for."""
     return slow_path(args, {})
+
+
+def _declare(record: _Record, signature: inspect.Signature) -> None:
+    """Let the entry bind calls by a signature, unless it takes any number of arguments."""
+    parameters = tuple(signature.parameters.values())
+    kinds = [p.kind for p in parameters]
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return
+    if len(parameters) > at.PARAMETERS:
+        return
+    positional = [k for k in kinds if k is not inspect.Parameter.KEYWORD_ONLY]
+    names = [None if p.kind is p.POSITIONAL_ONLY else sys.intern(p.name) for p in parameters]
+    defaults = [p.default for p in parameters]
+    blocks = [
+        np.array([0 if n is None else id(n) for n in names] or [0], np.uint64),
+        np.array(
+            [0 if d is inspect.Parameter.empty else id(d) for d in defaults] or [0], np.uint64
+        ),
+    ]
+    record.signature, record.parameters = signature, [names, defaults, blocks]
+    record.names, record.defaults = map(address, blocks)
+    record.count, record.limit = len(parameters), len(positional)
 
 
 # The builtin
@@ -122,15 +163,30 @@ def _python(name: str, doc: str | None, record: _Record) -> Callable[..., Any]:
     """The same walk from Python."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
+        values = _bound(record.signature, args, kwargs)
+        if values is not None:
             for variant in record.variants:
-                if interpret.matches(variant.plan, args):
-                    return _run(record, variant.plan, args)
+                if interpret.matches(variant.plan, values):
+                    return _run(record, variant.plan, values)
         return record.slow_path(args, kwargs)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
+
+
+def _bound(
+    signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...] | None:
+    """The arguments in the order of the parameters; None when they do not fit."""
+    if signature is None:
+        return None if kwargs else args
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    return tuple(bound.arguments[name] for name in signature.parameters)
 
 
 def _run(record: _Record, plan: Plan, args: tuple[Any, ...]) -> Any:

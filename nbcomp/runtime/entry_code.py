@@ -5,9 +5,9 @@ program over the arguments, `run` allocates outputs and runs the steps.  They in
 of `layout`; nothing here depends on a particular plan.  This is only what a small call needs,
 compiled with care; everything rarer is a call into `rare_code`, which is compiled fast instead.
 
-The frame of a call lies on the stack, in areas whose offsets the variant states: values (arguments,
-then what was fetched, which the call owns), slots, scalar storage, a step's buffers, and the
-results.
+The frame of a call lies on the stack if small, in areas whose offsets the variant states: values
+(arguments, then what was fetched, which the call owns), slots, scalar storage, a step's buffers,
+and the results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nbcomp.runtime import layout as at
 from nbcomp.runtime.emit import Function, Local, Value
 from nbcomp.runtime.layout import CHECK, OUTPUT, RECORD, STEP, TABLE, VARIANT, api, call
 
-_STACK = 32 * 1024  # bytes; larger frames lie on the heap
+_STACK = 3072  # bytes; larger frames lie on the heap (a page or more would need stack probes)
 
 
 def emit() -> list[str]:
@@ -35,12 +35,18 @@ def _entry() -> str:
     with f.when(record.is_(0)):  # cleared by the garbage collector
         call(f, "PyErr_SetNone", "void", api(f, "ReferenceError"))
         f.give(0)
-    f.goto_if(f["names"].is_not(0), "refused")
+    args, count = f.local("ptr", f["args"]), f.local("i64", f["count"])
+    plain = f["names"].is_(0)
+    exact = record.field(RECORD, "names").is_(0) | count.get().is_(record.field(RECORD, "exact"))
+    with f.when((plain & exact) ^ 1):
+        bound = f.reserve("ptr", at.PARAMETERS)
+        call_ = (record, f["args"], f["count"], f["names"], bound)
+        f.goto_if(call(f, "bind", "i64", *call_).is_(0), "refused")
+        args.set(bound)
+        count.set(record.field(RECORD, "count"))
     table = record.field(RECORD, "table")
     size = table.field(TABLE, "frame")
-    frame, heap = f.local("ptr"), f.local("ptr", 0)
-    with f.when(size <= _STACK):
-        frame.set(f.value(f"alloca i8, {size}, align 16", "ptr"))
+    frame, heap = f.local("ptr", f.reserve("<2 x i64>", _STACK // 16)), f.local("ptr", 0)
     with f.when(size > _STACK):
         heap.set(call(f, "PyMem_RawMalloc", "ptr", size))
         f.goto_if(heap.get().is_(0), "refused")
@@ -49,10 +55,10 @@ def _entry() -> str:
     result = f.local("ptr", 0)
     with f.count(table.field(TABLE, "count")) as index:
         variant = table.at(TABLE.itemsize).item(index)
-        with f.when(variant.field(VARIANT, "positional").is_(f["count"])):
-            held = f.call("match", "i64", variant, f["args"], frame.get())
+        with f.when(variant.field(VARIANT, "positional").is_(count.get())):
+            held = f.call("match", "i64", variant, args.get(), frame.get())
             with f.when(held.is_not(0)):
-                given = (record, variant, f["args"], frame.get())
+                given = (record, variant, args.get(), frame.get())
                 result.set(f.call("run", "ptr", *given))
                 f.goto("finish")
     _leave(f, record, heap)

@@ -231,7 +231,8 @@ class Variant:
         members["prepare"] = int(bool(plan.constants or plan.arena or members["parallel"]))
         one = len(plan.outputs) == 1 and plan.single
         scalar = any(isinstance(o, Output) and o.scalar for o in plan.outputs)
-        members["pack"] = int(scalar or not one)
+        members["pack"] = int(scalar or not one or plan.finish is not None)
+        members["finish"] = self._kept(plan.finish) if plan.finish else 0
         if 0 < plan.arena < memory.LARGE:
             block = np.empty(plan.arena + memory.ALIGNMENT, np.uint8)
             self._keep.append(block)

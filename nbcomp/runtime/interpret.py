@@ -221,6 +221,27 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
     Raises StepFailed when a step returns a status, MemoryError, and whatever a host step raises.
     """
     slots: list[int] = [0] * plan.slots
+    keep = _place(plan, args, slots)
+    results = [_new(output, slots, args) for output in plan.outputs]
+    for number, step in enumerate(plan.steps):
+        if isinstance(step, HostStep):
+            _host(step, slots)
+        elif status := _native(step, slots):
+            raise StepFailed(number, status)
+    del keep
+    results = [
+        value[()] if isinstance(output, Output) and output.scalar else value
+        for output, value in zip(plan.outputs, results, strict=True)
+    ]
+    if plan.finish:
+        return plan.finish(tuple(results))
+    if plan.single:
+        return results[0] if results else None
+    return tuple(results)
+
+
+def _place(plan: Plan, args: tuple[Any, ...], slots: list[int]) -> list[Any]:
+    """Inputs, constants and temps to their slots; gives what must stay alive meanwhile."""
     keep: list[Any] = []
     for guard in plan.guards:
         if isinstance(guard, ArrayGuard | ScalarGuard):
@@ -234,19 +255,7 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
         keep.append(memory.empty(np.dtype(np.uint8), (max(plan.arena, memory.LARGE),)))
         for slot, offset in plan.temps.items():
             slots[slot] = address(keep[-1]) + offset
-    results = [_new(output, slots, args) for output in plan.outputs]
-    for number, step in enumerate(plan.steps):
-        if isinstance(step, HostStep):
-            _host(step, slots)
-        elif status := _native(step, slots):
-            raise StepFailed(number, status)
-    results = [
-        value[()] if isinstance(output, Output) and output.scalar else value
-        for output, value in zip(plan.outputs, results, strict=True)
-    ]
-    if plan.single:
-        return results[0] if results else None
-    return tuple(results)
+    return keep
 
 
 def _stored(value: Any) -> np.ndarray[Any, Any]:

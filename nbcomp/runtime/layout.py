@@ -60,11 +60,17 @@ VARIANT = struct(
     constants="u8", constant_count="i8", temps="u8", temp_count="i8",
     arena="i8", arena_block="u8", arena_busy="i8",
     outputs="u8", output_count="i8", steps="u8", step_count="i8",
-    single="i8", parallel="i8", release="i8", prepare="i8", pack="i8", owner="u8",
+    single="i8", parallel="i8", release="i8", prepare="i8", pack="i8", owner="u8", finish="u8",
     value_count="i8", values="i8", slots="i8", stores="i8", buffers="i8", results="i8",
 )  # fmt: skip
 TABLE = struct(count="i8", frame="i8")  # followed by `count` pointers to variants
-RECORD = struct(table="u8", active="i8", slow="u8", failed="u8")
+# names: of the parameters (null: not by keyword), defaults: of those that have one; limit: how many
+# may be given by position; exact: with so many arguments by position there is nothing to bind.
+RECORD = struct(
+    table="u8", active="i8", slow="u8", failed="u8",
+    names="u8", defaults="u8", count="i8", limit="i8", exact="i8",
+)  # fmt: skip
+PARAMETERS = 32  # calls of functions with more are not bound natively
 STORE = 32  # bytes of one scalar's storage: the largest NumPy scalar is complex256
 
 _FUNCTIONS = (
@@ -89,7 +95,7 @@ _LIBRARY = ("malloc", "free", "madvise")  # of the C library; null where it has 
 _CONNECTED = ("start_pool", "handler")  # objects of `pool` and `memory`, filled in by them
 RARE = (  # our own functions that the entry calls
     "check", "disjoint", "prepare", "give_arena", "output", "segments", "pack", "fail", "slow",
-    "host",
+    "host", "bind",
 )  # fmt: skip
 
 API = struct(**dict.fromkeys((*_FUNCTIONS, *NUMPY, *_OBJECTS, *_LIBRARY, *_CONNECTED, *RARE), "u8"))

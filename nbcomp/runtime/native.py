@@ -88,14 +88,10 @@ def texts() -> tuple[str, str]:
 _lock = threading.Lock()
 
 
-def _new_lock() -> None:
-    """A forked child must not wait for a thread that it does not have."""
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_lock)
+if hasattr(os, "register_at_fork"):  # a child must not inherit a compilation half done
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 def library() -> Library | None:

@@ -171,4 +171,5 @@ class Plan:
     single: bool = True
     seconds: float = 0.0
     disjoint: tuple[tuple[int, int], ...] = ()
+    finish: Callable[[tuple[Any, ...]], Any] | None = None
     keep: tuple[Any, ...] = ()  # objects that own the code

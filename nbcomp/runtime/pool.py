@@ -25,6 +25,7 @@ _guard = threading.Lock()  # one thread at a time starts or stops workers
 _threads: list[threading.Thread] = []
 _immortal: list[object] = []  # worker blocks: small, and a late reader may still look at one
 _wanted: int | None = None
+_STACK = 8 << 20  # bytes, as a main thread has: kernels keep tiles on the stack
 _exiting = False
 
 
@@ -96,6 +97,7 @@ def start() -> None:
 def _spawn(native: Library, count: int) -> int:
     """Start up to `count` workers; a system that gives fewer threads gets fewer."""
     run = native.function("pool_worker", None, ctypes.c_int64, gil=False)
+    default = threading.stack_size(_STACK)
     for number in range(count):
         name = f"nbcomp-{number + 1}"
         thread = threading.Thread(target=run, args=(number,), name=name, daemon=True)
@@ -104,6 +106,7 @@ def _spawn(native: Library, count: int) -> int:
         except RuntimeError:
             break
         _threads.append(thread)
+    threading.stack_size(default)
     return len(_threads)
 
 
@@ -169,13 +172,12 @@ def run(function: int, buffers: Any, params: Any, extent: int, grain: int) -> in
 
 def _forget() -> None:
     """In a forked child there are no workers: start afresh."""
-    global _guard
-    _guard = threading.Lock()
     _threads.clear()
     native = loaded()
     if native is not None:
         native.pool_started["value"] = 0
         native.pool[...] = np.zeros((), native.pool.dtype)
+    _guard.release()
 
 
 def _leave() -> None:
@@ -186,5 +188,7 @@ def _leave() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(
+        before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_forget
+    )
 atexit.register(_leave)

@@ -23,6 +23,7 @@ _ERROR = -1  # a status of our own: an exception is set
 def emit() -> list[str]:
     """The definitions; the module must also hold `@api`, `take`, `give` and `pool_run`."""
     return [
+        _bind(),
         _Check(Function("check", "i64", check="ptr", values="ptr")).text(),
         _disjoint(), _prepare(), _take_arena(), _give_arena(), _output(), _allocate(), _segments(),
         _host(), _views(), _drop(), _assign(), _pack(), _fail(), _slow(), _arguments(),
@@ -31,6 +32,43 @@ def emit() -> list[str]:
 
 def _null(f: Function) -> Value:
     return f.constant(0, "ptr")
+
+
+# Arguments
+
+
+def _bind() -> str:
+    """Arguments in the order of the parameters, from positions, keywords and defaults: 1, or 0 when
+    they do not fit (or there are no parameters to go by)."""
+    f = Function("bind", "i64", record="ptr", args="ptr", count="i64", names="ptr", bound="ptr")
+    record, bound, names = f["record"], f["bound"], f["names"]
+    known, total = record.field(RECORD, "names"), record.field(RECORD, "count")
+    f.goto_if(known.is_(0) | (f["count"] > record.field(RECORD, "limit")), "fail")
+    with f.count(total) as i:
+        bound.set_item(i, _null(f))
+    with f.count(f["count"]) as i:
+        bound.set_item(i, f["args"].item(i))
+    f.goto_if(names.is_(0), "defaults")
+    with f.count(call(f, "PyTuple_Size", "i64", names)) as i:
+        name, place = call(f, "PyTuple_GetItem", "ptr", names, i), f.local("i64", 0)
+        search, found = f.fresh("search"), f.fresh("found")
+        f.label(search)
+        f.goto_if(place.get() >= total, "fail")
+        f.goto_if(known.item(place.get()).is_(name), found)
+        place.set(place.get() + 1)
+        f.goto(search)
+        f.label(found)
+        f.goto_if(bound.item(place.get()).is_not(0), "fail")
+        bound.set_item(place.get(), f["args"].item(f["count"] + i))
+    f.label("defaults")
+    with f.count(total) as i, f.when(bound.item(i).is_(0)):
+        default = record.field(RECORD, "defaults").item(i)
+        f.goto_if(default.is_(0), "fail")
+        bound.set_item(i, default)
+    f.give(1)
+    f.label("fail")
+    f.give(0)
+    return f.text()
 
 
 # Fetches and checks
@@ -426,14 +464,20 @@ def _pack() -> str:
             results.set_item(i, scalar)
             with f.when(scalar.is_(0)):
                 f.give(0)
-    with f.when(single.is_not(0) & count.is_not(0)):
+    finish = variant.field(VARIANT, "finish")
+    f.goto_if(single.is_(0) | finish.is_not(0), "tuple")
+    with f.when(count.is_not(0)):
         f.give(results.item(0))
-    with f.when(single.is_not(0)):
-        call(f, "Py_IncRef", "void", api(f, "None"))
-        f.give(api(f, "None"))
+    call(f, "Py_IncRef", "void", api(f, "None"))
+    f.give(api(f, "None"))
+    f.label("tuple")
     result = call(f, "PyTuple_New", "ptr", count)
-    with f.when(result.is_not(0)), f.count(count) as i:
-        call(f, "PyTuple_SetItem", "i32", result, i, results.item(i))
+    with f.when(result.is_not(0)):
+        with f.count(count) as i:
+            call(f, "PyTuple_SetItem", "i32", result, i, results.item(i))
+            results.set_item(i, _null(f))
+        with f.when(finish.is_not(0)):
+            f.give(_python(f, finish, result))
     f.give(result)
     return f.text()
 

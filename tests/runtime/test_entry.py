@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
 import threading
 import tracemalloc
@@ -49,8 +50,8 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Mak
     if request.param == "python":
         monkeypatch.setattr(entry, "library", lambda: None)
 
-    def build(*plans: Plan, slow: Any = _refused, failed: Any = None) -> NativeFunction:
-        function = NativeFunction("f", "f(x)\n--\n\nDoc.", slow, failed)
+    def build(*plans: Plan, slow: Any = _refused, **rest: Any) -> NativeFunction:
+        function = NativeFunction("f", "f(x)\n--\n\nDoc.", slow, **rest)
         for plan in plans:
             function.add(plan)
         return function
@@ -125,6 +126,72 @@ def test_the_slow_path_may_change_the_plans(make: Make) -> None:
     function = make(add_plan(1), slow=slow)
     for n in (3, 4, 5):
         assert function.callable(np.ones(n), np.ones(n)).tolist() == [2.0] * n
+
+
+# Keywords and defaults
+
+
+def _signature_plan() -> Plan:
+    """x is an array of 3; a, b and c are any floats, and come back."""
+    return Plan(
+        guards=(
+            like(np.empty(3), argument(0), 0),
+            *(ScalarGuard(argument(i), float, i) for i in (1, 2, 3)),
+        ),
+        positional=4,
+        slots=7,
+        outputs=tuple(Output(FLOAT64, (), 3 + i, scalar=True) for i in (1, 2, 3)),
+        steps=tuple(step("copy8", (i, 3 + i)) for i in (1, 2, 3)),
+        single=False,
+    )
+
+
+def test_keywords_and_defaults_are_bound(make: Make) -> None:
+    def example(x: Any, /, a: float, b: float = 2.0, *, c: float = 3.0) -> None: ...
+
+    f = make(_signature_plan(), signature=inspect.signature(example)).callable
+    x = np.ones(3)
+    assert f(x, 1.0) == (1, 2, 3)
+    assert f(x, 1.0, 5.0) == (1, 5, 3)
+    assert f(x, a=1.0) == (1, 2, 3)
+    assert f(x, c=7.0, a=1.0) == (1, 2, 7)
+    assert f(x, 1.0, 5.0, c=6.0) == (1, 5, 6)
+    for args, kwargs in (
+        ((x,), {}),
+        ((x, 1.0, 2.0, 3.0), {}),
+        ((x, 1.0), {"a": 2.0}),
+        ((x, 1.0), {"d": 2.0}),
+        ((x, 1), {}),
+        ((), {"x": x, "a": 1.0}),
+        ((x, 1.0, 2.0, 3.0, 4.0), {"c": 1.0}),
+    ):
+        assert f(*args, **kwargs) == ("slow", args, kwargs)
+
+
+def test_open_signatures_are_not_bound(make: Make) -> None:
+    def example(x: Any, *rest: Any) -> None: ...
+
+    f = make(add_plan(3), signature=inspect.signature(example)).callable
+    x = np.ones(3)
+    assert f(x, x).tolist() == [2, 2, 2]
+    assert f(x, y=1)[0] == "slow"
+
+
+def test_a_signature_without_parameters(make: Make) -> None:
+    plan = Plan((), 0, 1, (Output(FLOAT64, (2,), 0),), (step("iota", (0,), extent=2),))
+    f = make(plan, signature=inspect.Signature()).callable
+    assert f().tolist() == [0, 1]
+    assert f(1) == ("slow", (1,), {})
+    assert f(a=1) == ("slow", (), {"a": 1})
+
+
+def test_results_may_be_finished_in_python(make: Make) -> None:
+    base = replace(add_plan(2), finish=lambda outputs: {"sum": outputs[0], "n": len(outputs)})
+    result = make(base).callable(np.ones(2), np.ones(2))
+    assert result["n"] == 1
+    assert result["sum"].tolist() == [2, 2]
+    with pytest.raises(ZeroDivisionError):
+        make(replace(base, finish=lambda outputs: 1 / 0)).callable(np.ones(2), np.ones(2))
 
 
 # Scalars, containers, constants
@@ -404,6 +471,7 @@ def _everything() -> tuple[NativeFunction, list[tuple[Any, ...]], dict[str, Any]
     function.add(guarded_plan(ValueGuard(argument(0, ("item", 5)), "x")))
     function.add(replace(_status_plan(), guards=(like(np.empty(5), argument(0), 0),)))
     function.add(_host_plan(np.transpose))
+    function.add(replace(add_plan(6), finish=lambda outputs: [outputs]))
     x = np.ones(3)
     calls = [
         (x, x),
@@ -416,6 +484,7 @@ def _everything() -> tuple[NativeFunction, list[tuple[Any, ...]], dict[str, Any]
         ([1, 2],),
         (np.ones(5),),
         (np.ones((2, 3)),),
+        (np.ones(6), np.ones(6)),
         (),
         (None, "keyword"),
     ]
