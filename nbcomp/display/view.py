@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from nbcomp.bench import Comparison, Scaling
 from nbcomp.display.drawing import Drawing, Group, draw
+from nbcomp.display.listing import readable
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input
 from nbcomp.loop.grammar import Call, Kernel, walk
@@ -23,6 +24,13 @@ from nbcomp.trace import Location, Remark, Trace
 BUSY = 0.2  # cores other programs may use before the report says that they disturbed
 SECTIONS = ("speed", "graph", "kernels", "passes", "remarks")
 LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
+
+
+class Code(Protocol):
+    """What the display reads of a kernel's code: the places its debug locations are indices of."""
+
+    @property
+    def locations(self) -> Sequence[Location | None]: ...
 
 
 class CompiledKernel(Protocol):
@@ -34,6 +42,8 @@ class CompiledKernel(Protocol):
     def group(self) -> Group: ...
     @property
     def kernel(self) -> Kernel: ...
+    @property
+    def code(self) -> Code: ...
     def text(self, level: Any) -> str: ...
 
 
@@ -333,10 +343,15 @@ def _kernel_rows(compiled: Compiled) -> list[KernelRow]:
                 operators=words,
                 lines=_lines([n for n in group.nodes if not isinstance(n.op, (Input, Constant))]),
                 levels=tuple(LEVELS) if kernel else (),
-                text=kernel.text if kernel else str,
+                text=partial(kernel_text, kernel) if kernel else str,
             )
         )
     return rows
+
+
+def kernel_text(kernel: CompiledKernel, level: str) -> str:
+    """A kernel's text at a level, with the user's lines in it."""
+    return readable(level, kernel.text(level), kernel.code.locations)
 
 
 def _pass_rows(trace: Trace) -> list[PassRow]:

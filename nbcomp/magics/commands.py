@@ -11,7 +11,7 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from nbcomp.display.bundle import Explanation, Listing, Report
-from nbcomp.display.view import SECTIONS, remark_row
+from nbcomp.display.view import SECTIONS, kernel_text, remark_row
 from nbcomp.magics.cell import UsersFrames, call_of, function_named, restored_on_error, run_cell
 from nbcomp.magics.measuring import Options, report_on
 from nbcomp.magics.progress import Progress
@@ -113,12 +113,18 @@ class CompilerMagics(Magics):
     @magic_arguments()
     @argument("function", help="the name of a compiled function")
     @argument("level", nargs="?", default="graph", choices=("graph", "loop", "llvm", "asm"))
+    @argument(
+        "--raw", action="store_true", help="with all directives and metadata, as tools want it"
+    )
     @line_magic
     def ir(self, line: str) -> Listing:
         """The text of a compiled function at one level: its graph, loops, LLVM IR or assembly."""
         args = parse_argstring(self.ir, line)
         compiled = function_named(self.notebook, args.function).compiled
-        return Listing(f"{args.function}: {args.level}", args.level, compiled.text(args.level))
+        text = compiled.text(args.level)
+        if args.level in ("llvm", "asm") and not args.raw:
+            text = "\n\n".join(kernel_text(k, args.level) for k in compiled.kernels)
+        return Listing(f"{args.function}: {args.level}", args.level, text)
 
     @magic_arguments()
     @argument("function", help="the name of a compiled function")

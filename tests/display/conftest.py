@@ -64,6 +64,7 @@ class Kernel:
     group: Group
     kernel: loop.Kernel
     texts: dict[str, str]
+    code: Any = field(default_factory=lambda: SimpleNamespace(locations=()))
     asked: list[str] = field(default_factory=list)
 
     def text(self, level: str) -> str:

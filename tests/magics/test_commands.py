@@ -37,7 +37,20 @@ def test_ir(data: Any, level: str, sign: str) -> None:
     listing = data.value(f"%ir f {level}")
     assert isinstance(listing, Listing)
     assert sign in str(listing)
-    assert listing.text == data.names["f"].compiled.text(level or "graph")
+    raw = data.value(f"%ir f {level} --raw")
+    assert raw.text == data.names["f"].compiled.text(level or "graph")
+
+
+def test_ir_shows_the_users_lines_in_machine_code(data: Any) -> None:
+    assembly = str(data.value("%ir f asm"))
+    assert "# line 3" in assembly
+    assert not [
+        line for line in assembly.splitlines() if line.lstrip().startswith((".cfi", ".loc"))
+    ]
+    assert "zmm" in assembly or "ymm" in assembly or "xmm" in assembly
+    llvm = str(data.value("%ir f llvm"))
+    assert "; line 3" in llvm
+    assert "!dbg" not in llvm
 
 
 def test_explain(data: Any) -> None:
