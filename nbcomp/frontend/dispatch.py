@@ -153,7 +153,9 @@ def _function(
     out = kwargs.pop("out", None)
     if function not in NUMPY:
         return _by_value(session, function, args, kwargs)
-    if function not in TAKES_NUMBERS:
+    if function in TAKES_NUMBERS:
+        args = _in_range(args)
+    else:
         args, kwargs = deep(known, args), deep(known, kwargs)
     nodes = [lower(session, a) for a in args]
     options = {k: lower(session, v) for k, v in kwargs.items()}
@@ -227,14 +229,14 @@ def deep(change: Callable[[Any], Any], value: Any) -> Any:
 def lower(session: Session, value: Any) -> Any:
     """An argument as operators take it: tracers and numbers read at run time as nodes."""
 
-    def node(x: Any) -> Any:
-        if type(x) is Tracer:
-            return read(x)
-        return symbol(x)
+    def entry(x: Any) -> Any:
+        """In a list a Python number is no longer weak: the list becomes an array."""
+        node = read(x) if type(x) is Tracer else symbol(x)
+        return cast(node, node.type.dtype) if isinstance(node, Node) and node.weak else node
 
-    if isinstance(value, np.ndarray):
+    if type(value) is Tracer or isinstance(value, np.ndarray):
         return read(adopt(session, value))
-    return deep(node, value)
+    return deep(entry, value) if isinstance(value, list | tuple) else symbol(value)
 
 
 def adopt(session: Session, array: Any) -> Tracer:
@@ -284,7 +286,8 @@ def _layout(node: Node, function: Any, args: tuple[Any, ...]) -> tuple[Any, bool
         return None, True
     if all(_row_major(a) for a in operands):
         return None, function not in ODD_LAYOUT
-    if not isinstance(function, np.ufunc) or function.signature is not None:
+    elementwise = isinstance(function, np.ufunc) and function.signature is None
+    if not elementwise and function is not np.where:
         return None, False
     layouts = [a._place.layout if type(a) is Tracer else a for a in operands]
     flags: Any = [["readonly"]] * len(layouts) + [["writeonly", "allocate"]]

@@ -20,7 +20,8 @@ from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Storage
 from nbcomp.frontend.tracer import Tracer
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Input
+from nbcomp.graph.op import Input, Op
+from nbcomp.ops.move import Transpose, transposed
 
 STATIC = (
     type(None),
@@ -48,7 +49,7 @@ class Outputs:
         self.nodes: list[Node] = []
         self.scalars: set[int] = set()
         self._made: dict[int, Tree] = {}  # leaves and containers by the object they stand for
-        self._bases: dict[int, Out] = {}  # outputs that are whole storages
+        self._bases: dict[int, tuple[Out, tuple[Op, ...]]] = {}  # outputs that are whole storages
         self._places: dict[int, set[int]] = {}  # returned places by storage
 
     def add(self, node: Node) -> int:
@@ -142,11 +143,12 @@ class Outputs:
         if storage.read is not None:
             own = Own(storage.read.source)
             return ViewOf(own, self._checked(value)) if place.derived else own
-        if not place.derived:
-            return self._base(storage)
-        if len(self._places[id(storage)]) > 1:
-            return ViewOf(self._base(storage), self._checked(value))
-        return Out(self.add(place.read()))
+        if any(id(other) in self._places for other in storage.doubts):
+            raise self._unclear()
+        if len(self._places[id(storage)]) == 1:
+            return Out(self.add(place.read()))
+        base, turned = self._base(storage)
+        return ViewOf(base, turned + place.views) if place.derived or turned else base
 
     def _scalar(self, value: Tracer) -> Tree:
         read = value._place.storage.read
@@ -156,24 +158,34 @@ class Outputs:
         self.scalars.add(index)
         return Out(index, value._python)
 
-    def _base(self, storage: Storage) -> Out:
+    def _base(self, storage: Storage) -> tuple[Out, tuple[Op, ...]]:
+        """The output that holds a whole storage, and the view of it that is laid out as NumPy's.
+
+        New arrays are made in row-major order; one that NumPy lays out otherwise, transposed.
+        """
         if id(storage) not in self._bases:
-            self._bases[id(storage)] = Out(self.add(storage.node))
+            strides = storage.stand_in().strides
+            axes = sorted(range(len(strides)), key=lambda axis: -strides[axis])
+            node = transposed(storage.node, axes)
+            back = tuple(map(int, np.argsort(axes)))
+            turned = () if node is storage.node else (Transpose(back),)
+            self._bases[id(storage)] = Out(self.add(node)), turned
         return self._bases[id(storage)]
 
-    def _checked(self, value: Tracer) -> tuple[Any, ...]:
-        """The views, made sure to be views when NumPy takes them on the base."""
-        place = value._place
-        array = place.storage.stand_in()
-        for op in place.views:
+    def _checked(self, value: Tracer) -> tuple[Op, ...]:
+        """The views of the caller's array, made sure to be views when NumPy takes them again."""
+        base = array = value._place.storage.stand_in()
+        for op in value._place.views:
             array = op.reference(array)
-        same = array.strides == place.layout.strides and array.size == 0
-        if not same and not np.may_share_memory(array, place.layout):
-            raise Unsupported(
-                f"{self.session.name} returns a view that cannot be taken again from its array",
-                hint="return a copy",
-            )
-        return place.views
+        if array.size and not np.may_share_memory(array, base):
+            raise self._unclear()
+        return value._place.views
+
+    def _unclear(self) -> Unsupported:
+        return Unsupported(
+            f"which results of {self.session.name} share memory is not clear when compiling",
+            hint="return copies",
+        )
 
 
 def _is_record(value: Any) -> bool:

@@ -199,7 +199,10 @@ def _guard(read: Read, node: Node, graph: Graph) -> ArrayGuard | ScalarGuard:
     if isinstance(value, np.generic):
         return ArrayGuard(read.source, value.dtype, (), (), slot)
     if isinstance(value, int):
-        return ScalarGuard(read.source, int, slot, *_range(node, graph))
+        low, high = _range(node, graph)
+        if not low <= value <= high:
+            raise Unsupported(f"{read.source.describe()} = {value} does not fit its integer dtype")
+        return ScalarGuard(read.source, int, slot, low, high)
     return ScalarGuard(read.source, float, slot)
 
 

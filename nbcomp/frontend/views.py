@@ -161,16 +161,18 @@ def _doubtful(x: Tracer, result: Tracer) -> Tracer:
 
 @handles(np.ravel)
 def _ravel(session: Session, a: Any, order: str = "C") -> Any:
+    """A view of what is contiguous in this order, a copy of anything else."""
     x = adopt_array(session, a)
     if order == "K":
-        order = "C" if _certain(x).flags.c_contiguous else "A"
-        if order == "A" and not _certain(x).flags.f_contiguous:
-            raise Unsupported(
-                "ravel(order='K') of a strided array is not compiled", hint="use order='C'"
-            )
-    if order == "A":
-        order = _order(x, order)
-    return _reshape(session, x, (-1,), order)
+        flags = _certain(x).flags
+        if not (flags.c_contiguous or flags.f_contiguous):
+            raise Unsupported("ravel(order='K') of a strided array", hint="use order='C'")
+    order = _order(x, "A" if order == "K" else order)
+    flags = x._place.layout.flags
+    if flags.c_contiguous if order == "C" else flags.f_contiguous:
+        return _reshape(session, x, (-1,), order)
+    node = NUMPY[np.reshape].trace(read(x), (-1,), order=order)
+    return _doubtful(x, fresh(session, node, x._scalar))
 
 
 @handles(np.ndarray.flatten)

@@ -57,7 +57,7 @@ def run(captured: Capture, *args: Any, **kwargs: Any) -> Any:
     assert all(holds(g, values) for g in captured.guards)
     count = len(captured.graph.inputs)
     inputs = [resolve(g.source, values) for g in captured.guards[:count]]
-    outputs = [np.array(o) for o in interpret(verify(captured.graph), inputs)]
+    outputs = [np.array(o, order="C") for o in interpret(verify(captured.graph), inputs)]
     results = [o[()] if i in captured.scalar_outputs else o for i, o in enumerate(outputs)]
     for source, index in captured.writes:
         resolve(source, values)[...] = outputs[index]

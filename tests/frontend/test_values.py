@@ -20,6 +20,7 @@ from tests.frontend.conftest import run, same, valid
 
 Agree = Callable[..., Any]
 X = np.linspace(-2, 3, 12).reshape(3, 4)
+Y32 = np.linspace(0, 1, 4, dtype=np.float32)
 PARAMS: dict[str, Any] = {"w": np.linspace(0, 1, 8).reshape(4, 2), "b": np.ones(2), "scale": 0.5}
 LAYERS = [np.eye(4), np.full((4, 4), 0.25)]
 FACTOR = 2.0
@@ -455,6 +456,53 @@ def test_numpy_functions_of_numbers(agree: Agree) -> None:
         lambda x, a: (x * np.sqrt(a), np.exp(a), np.maximum(a, 2), np.array(a)), X, 0.5
     )
     assert valid(captured, X, 0.75)
+
+
+def test_numbers_in_lists_are_arrays(agree: Agree) -> None:
+    x = Y32
+
+    def f(x: Any, a: float, n: int) -> Any:
+        return (
+            np.array([x[0], a]),
+            np.array([[n, 1], [2, 3]]),
+            np.stack([x[0], a]),
+            x[:2] + [a, 1.0],
+            np.concatenate([x, [a]]),
+            np.where(x > 0, x, a),
+        )
+
+    agree(f, x, 0.1, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint64, np.float32, np.bool_])
+def test_whole_numbers_keep_their_value(dtype: Any) -> None:
+    def f(x: Any, n: int) -> Any:
+        return x < n, x == n, n >= x, np.clip(x, n, None), x + n, x * n, np.where(x > 1, n, x)
+
+    x = np.array([0, 1, 1, 0, 1]).astype(dtype)
+    for first in (3, -1, 300):
+        try:
+            expected = f(x, first)
+        except OverflowError:
+            with pytest.raises((OverflowError, Unsupported)):
+                capture(f, (x, first), {})
+            continue
+        captured = capture(f, (x, first), {})
+        same(run(captured, x, first), expected)
+        for n in (5, -1, 300, 70_000, -(2**40), 2**62):
+            if valid(captured, x, n):
+                same(run(captured, x, n), f(x, n))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint64, np.float32])
+def test_comparisons_with_whole_numbers(dtype: Any) -> None:
+    x = np.array([0, 1, 200, 7]).astype(dtype)
+    for first in (3, -1, 300):
+        captured = capture(lambda x, n: (x < n, x == n, n >= x), (x, first), {})
+        for n in (5, -1, 300, 70_000, -(2**40), 2**62):
+            if valid(captured, x, n):
+                same(run(captured, x, n), (x < n, x == n, n >= x))
+        assert valid(captured, x, first)
 
 
 def test_number_kinds(agree: Agree) -> None:
