@@ -156,7 +156,8 @@ class Function:
         self._entry.clear()
         self._open = True
         arguments = ", ".join(f"{kind} %{n}" for n, kind in params.items())
-        self._head = f"define {linkage} {result} @{name}({arguments}) {{\nentry:"
+        self._head = f"define {linkage} {result} @{name}({arguments})"
+        self.attributes = ""
         self.params = {n: Value(self, f"%{n}", kind) for n, kind in params.items()}
 
     def __getitem__(self, name: str) -> Value:
@@ -166,7 +167,8 @@ class Function:
         """The finished definition."""
         if self._open:
             self._lines.append("  unreachable")
-        return "\n".join([self._head, *self._entry, *self._lines, "}"])
+        head = f"{self._head} {self.attributes} {{\nentry:"
+        return "\n".join([head, *self._entry, *self._lines, "}"])
 
     # Plain instructions
 

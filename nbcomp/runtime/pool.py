@@ -12,7 +12,6 @@ import ctypes
 import os
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,8 @@ def available() -> int:
 def _container_limit() -> int:
     """Whole cores of the control group's quota (cgroup v2 `cpu.max`: quota and period in µs)."""
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+            quota, period = file.read().split()
         return max(1, int(quota) // int(period))
     except (OSError, ValueError):  # no control groups, or "max": no quota
         return 1 << 16
