@@ -32,8 +32,8 @@ def find(function: Any) -> NumpyFunction | None:
     known = NUMPY.get(function)
     if known is not None or not isinstance(function, np.ufunc):
         return known
-    special = sys.modules.get("scipy.special")
+    special: Any = sys.modules.get("scipy.special")
     name = function.__name__
-    if name not in SCIPY_SPECIAL or getattr(special, name, None) is not function:
+    if name not in SCIPY_SPECIAL or id(getattr(special, name, None)) != id(function):
         return None
     return NUMPY.setdefault(function, NumpyFunction(function, SCIPY_SPECIAL[name]))

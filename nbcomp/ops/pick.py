@@ -32,6 +32,7 @@ from nbcomp.ops.operand import (
     result_type,
     traced,
 )
+from nbcomp.ops.ufunc import loop_dtypes
 from nbcomp.types import BOOL, FLOAT32, INT64, TensorType
 
 # ------------------------------------------------------------------------------------ by an index
@@ -223,15 +224,13 @@ WRITES: set[Any] = {np.copyto, np.putmask, np.put_along_axis, np.fill_diagonal, 
 @traces(np.copyto)
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> Node:
     target = as_node(dst)
-    value = src if type(src) in NUMBERS else as_node(src)
-    if not isinstance(value, Node):
-        value = operand(value, target.type.dtype)
-    elif not np.can_cast(value.type.dtype, target.type.dtype, casting):  # type: ignore[arg-type]
-        np.copyto(np.empty(1, target.type.dtype), np.empty(1, value.type.dtype), casting=casting)  # type: ignore[arg-type]
-    new = cast(value, target.type.dtype)
+    small: Any = src if type(src) in NUMBERS else np.empty(1, as_node(src).type.dtype)
+    rule: Any = casting
+    np.copyto(np.empty(1, target.type.dtype), small, casting=rule)  # raises where it cannot be cast
+    value = assign(target, ..., operand(src, target.type.dtype))
     if where is True:
-        return assign(target, ..., new)
-    chosen = traced(np.where, cast(as_node(where), BOOL), new, target)
+        return value
+    chosen = traced(np.where, cast(as_node(where), BOOL), value, target)
     return broadcast_to(chosen, target.shape)
 
 
@@ -329,15 +328,20 @@ def _at(ufunc: np.ufunc) -> None:
                 f"np.{ufunc.__name__}.at with anything but integer arrays is not compiled",
                 hint="use x[key] op= value, or integer arrays",
             )
-        new = [operand(v, node.type.dtype) if type(v) in NUMBERS else as_node(v) for v in value]
-        ufunc.at(
-            np.ones((1,) * max(1, len(node.shape)), node.type.dtype),
-            0,
-            *(np.ones((), n.type.dtype) for n in new),
-        )  # raises where the dtypes do not fit
+        new = [_addend(ufunc, node, v) for v in value]
+        ones = [np.ones((), n.type.dtype) for n in new]
+        ufunc.at(np.ones(1, node.type.dtype), 0, *ones)  # raises where the dtypes do not fit
         return apply(ScatterReduce(ufunc.__name__, tuple(range(len(nodes)))), node, *nodes, *new)
 
     WRITES.add(ufunc.at)
+
+
+def _addend(ufunc: np.ufunc, node: Node, value: Any) -> Node:
+    """The value of `ufunc.at`; a Python number in the dtype of the ufunc's loop."""
+    if type(value) not in NUMBERS:
+        return as_node(value)
+    kind = BOOL if type(value) is bool else type(value)
+    return operand(value, loop_dtypes(ufunc, (node.type.dtype, kind))[1])
 
 
 for _ufunc in (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.negative):
