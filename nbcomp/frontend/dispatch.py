@@ -22,6 +22,7 @@ from nbcomp.frontend.tracer import Tracer, holds_traced, read
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Input
+from nbcomp.ops.lookup import find
 from nbcomp.ops.operand import cast, constant, supported
 from nbcomp.trace import Location
 
@@ -102,7 +103,7 @@ def _ufunc(
     kwargs: dict[str, Any],
     location: Location | None,
 ) -> Any:
-    if fn not in NUMPY:
+    if find(fn) is None:
         raise unknown(fn)
     if fn is np.power and len(args) > 1:  # NumPy takes x**0.5, x**2 and the like apart by value
         args = (args[0], known(args[1]), *args[2:])

@@ -9,12 +9,14 @@ operators.
 from __future__ import annotations
 
 import collections
+import collections.abc
 import enum
 import functools
 import random
 import sys
 import sysconfig
 import types
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.namespace import (
-    VOLATILE,
+    VOLATILE_MODULES,
     Namespace,
     NumpyModule,
     UserModule,
@@ -37,11 +39,16 @@ from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer
 from nbcomp.ops.operand import constant, supported
 from nbcomp.runtime.plan import LengthGuard, ObjectGuard, Source, ValueGuard
+from nbcomp.trace import Remark
 
 VALUES = (bool, str, bytes, complex, range, slice, np.dtype, frozenset)
 CONTAINERS = (tuple, list, dict)
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
-NOT_FOLLOWED = (set, bytearray, list, dict, collections.deque)  # subclasses of list and dict, too
+# Mutable or used up by reading; list and dict stand for their subclasses.
+NOT_FOLLOWED = (
+    *(set, bytearray, memoryview, array, list, dict, collections.deque, collections.abc.Iterator),
+    *(np.vectorize, np.nditer, np.flatiter),
+)
 MOST_LEAVES = 10_000
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 
@@ -121,7 +128,8 @@ class Lifter:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             self.session.guard(ValueGuard(source, value))
             return value
-        return Number(self.session, value, self.session.read(source, value, name).node)
+        node = self.session.read(source, value, name).node
+        return Number(self.session, value, node, frozenset((node,)))
 
     def foreign(self, array: Any) -> Tracer:
         """The tracer of an array that did not come as an input: made while compiling, or kept where
@@ -130,6 +138,10 @@ class Lifter:
             _check_array(array, Source("object", "an array from elsewhere"))
             storage = Storage(constant(np.array(array)), layout=array, foreign=True)
             self._foreign[id(array)] = (array, Tracer(self.session, Place(storage)))
+            reason = (
+                "an array that is neither an input nor made by NumPy here is taken as it is now"
+            )
+            self.session.remark(Remark("analysis", "capture", reason, here()))
         return self._foreign[id(array)][1]
 
     # ----------------------------------------------------------------------------- containers
@@ -182,19 +194,11 @@ class Lifter:
     # -------------------------------------------------------------------------------- objects
 
     def _object(self, value: Any, source: Source) -> Any:
-        if isinstance(value, GENERATORS) or isinstance(
-            getattr(value, "__self__", None), GENERATORS
-        ):
-            raise Unsupported(
-                f"{source.describe()} draws random numbers, which would be the same in every call",
-                here(),
-                "draw them outside and pass the array",
-            )
+        _check_object(value, source)
+        if callable(value) and getattr(value, "__module__", None) in VOLATILE_MODULES:
+            return getattr(Volatile(value.__module__), value.__name__)
         if isinstance(value, types.MethodType | functools.partial):
             return self._bound(value, source)
-        if isinstance(value, NOT_FOLLOWED):
-            kind = type(value).__name__
-            raise Unsupported(f"{source.describe()}, a {kind}, is not followed", here())
         if _has_attributes(value):
             return self._shadow(value, source)
         self.session.guard(ObjectGuard(source, value))
@@ -248,7 +252,7 @@ class Lifter:
         """A module as the traced function sees it."""
         if module is np:
             return self._once(module, lambda: NumpyModule(self.session))
-        if module in VOLATILE:
+        if module.__name__ in VOLATILE_MODULES:
             return Volatile(module.__name__)
         file = getattr(module, "__file__", None)
         if file is None or is_library(file):
@@ -272,7 +276,10 @@ class Lifter:
             defaults = getattr(function, attribute)
             setattr(copy, attribute, self._defaults(defaults, step(source, "attr", attribute)))
         copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
-        copy.__dict__.update(function.__dict__)
+        for key, value in vars(function).items():
+            lifted = value if key == "__wrapped__" else self.lift(value, step(source, "attr", key))
+            vars(copy)[key] = lifted
+        names.preload(code)
         for name, cell, new in zip(
             code.co_freevars, function.__closure__ or (), cells, strict=True
         ):
@@ -340,6 +347,22 @@ def _has_attributes(value: Any) -> bool:
         return False
     slots = any(vars(base).get("__slots__") for base in type(value).__mro__)
     return hasattr(value, "__dict__") or slots
+
+
+def _check_object(value: Any, source: Source) -> None:
+    """Raise `Unsupported` for objects that cannot be followed, with the reason."""
+    if isinstance(value, GENERATORS) or isinstance(getattr(value, "__self__", None), GENERATORS):
+        raise Unsupported(
+            f"{source.describe()} draws random numbers, which would be the same in every call",
+            here(),
+            "draw them outside and pass the array",
+        )
+    kind = type(value).__name__
+    if hasattr(value, "__array__") and not isinstance(value, type):
+        hint = "pass np.asarray(...) of it"
+        raise Unsupported(f"{source.describe()}, a {kind}, is not compiled", here(), hint)
+    if isinstance(value, NOT_FOLLOWED):
+        raise Unsupported(f"{source.describe()}, a {kind}, is not followed", here())
 
 
 def _check_array(value: Any, source: Source) -> None:

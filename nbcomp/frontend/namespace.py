@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import builtins
 import functools
-import random
-import time
+import inspect
 import types
-import uuid
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -26,7 +24,11 @@ from nbcomp.frontend.writes import CONVERSION, CREATION
 from nbcomp.runtime.plan import Source
 from nbcomp.trace import Remark
 
-VOLATILE = (random, np.random, time, uuid)  # modules whose functions answer differently every time
+# Modules whose functions may answer differently in every call.
+VOLATILE_MODULES = {
+    *("random", "numpy.random", "secrets", "uuid", "time", "datetime", "os", "posix", "nt"),
+    *("subprocess", "socket", "glob", "shutil", "tempfile", "getpass", "platform"),
+}
 MAKERS = frozenset((*CREATION, *CONVERSION))
 REFUSED = ("open", "input", "eval", "exec", "globals", "locals", "vars", "compile", "breakpoint")
 MODULE_NAMES = ("__name__", "__file__", "__package__", "__spec__")
@@ -57,6 +59,14 @@ class Namespace(dict[str, Any]):
             return dict.__getitem__(self, name)
         value = self._variables[name]
         return self._lifter.lift(value, Source("global", name, self._variables), name)
+
+    def preload(self, code: types.CodeType) -> None:
+        """Lift the globals of class statements in a function: these bypass `__getitem__`."""
+        for inner in code.co_consts:
+            if isinstance(inner, types.CodeType):
+                if not inner.co_flags & inspect.CO_OPTIMIZED:
+                    self.update({n: self[n] for n in inner.co_names if n in self._variables})
+                self.preload(inner)
 
     def changed(self) -> list[str]:
         """The globals that the function gave another value."""

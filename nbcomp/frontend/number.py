@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.frontend.session import Session, attributed, inputs_of
+from nbcomp.frontend.session import Session, attributed
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
 
@@ -25,10 +25,12 @@ SYMBOLIC = {operator.add: np.add, operator.sub: np.subtract, operator.mul: np.mu
 class Number:
     """Stands for a Python number.  `isinstance(n, float)` answers as for the number itself."""
 
-    __slots__ = ("_node", "_session", "_value")
+    __slots__ = ("_node", "_roots", "_session", "_value")
 
-    def __init__(self, session: Session, value: int | float, node: Node) -> None:
-        self._session, self._value, self._node = session, value, node
+    def __init__(
+        self, session: Session, value: int | float, node: Node, roots: frozenset[Node]
+    ) -> None:
+        self._session, self._value, self._node, self._roots = session, value, node, roots
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -57,7 +59,7 @@ def known(value: Any) -> Any:
         return value
     session: Session = value._session
     session.check()
-    session.assume(inputs_of(value._node))
+    session.assume(value._roots)
     return value._value
 
 
@@ -67,9 +69,9 @@ def symbol(value: Any) -> Any:
         return value
     session: Session = value._session
     session.check()
-    if session.is_known(value._node):
+    if value._roots <= session.known_nodes:
         return value._value
-    session.use(value._node)
+    session.use(value._roots)
     return value._node
 
 
@@ -102,7 +104,8 @@ def _symbolic(function: Callable[..., Any], a: Any, b: Any, value: float) -> Any
         if not any(isinstance(x, Node) for x in operands):
             return value
         node = NUMPY[SYMBOLIC[function]].trace(*operands)
-        return Number(session, value, replace(node, weak=True))
+        roots = frozenset().union(*(x._roots for x in (a, b) if type(x) is Number))
+        return Number(session, value, replace(node, weak=True), roots)
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -118,7 +121,7 @@ def _divide(a: Any, b: Any) -> Any:
             top = symbol(a)
             if isinstance(top, Node):
                 node = NUMPY[np.true_divide].trace(top, float(b))
-                return Number(a._session, a._value / b, replace(node, weak=True))
+                return Number(a._session, a._value / b, replace(node, weak=True), a._roots)
     return _combine(operator.truediv, a, b)
 
 
@@ -127,7 +130,8 @@ def _negate(a: Any) -> Any:
     if type(a._value) is not float or not isinstance(node, Node):
         return -known(a)
     with attributed():
-        return Number(a._session, -a._value, replace(NUMPY[np.negative].trace(node), weak=True))
+        negative = replace(NUMPY[np.negative].trace(node), weak=True)
+        return Number(a._session, -a._value, negative, a._roots)
 
 
 def _binary(name: str, function: Callable[[Any, Any], Any]) -> None:

@@ -20,6 +20,18 @@ from nbcomp.frontend.location import here
 from nbcomp.frontend.session import Session
 from nbcomp.runtime.plan import LengthGuard, ObjectGuard, Source
 
+MADE_NAMES = {
+    *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__slots__"),
+    *(
+        "__annotations__",
+        "__orig_bases__",
+        "__parameters__",
+        "__match_args__",
+        "__abstractmethods__",
+    ),
+    *("__dataclass_fields__", "__dataclass_params__", "__hash__", "_fields", "_field_defaults"),
+    *("_abc_impl", "__static_attributes__", "__firstlineno__", "__annotate_func__"),
+}
 COMPARING = frozenset(
     (
         *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__"),
@@ -212,8 +224,21 @@ def _lifted_member(lifter: Lifts, value: Any, source: Source) -> Any:
         case property():
             parts: list[Any] = [value.fget, value.fset, value.fdel]
             return property(*(p and lifter.lift(p, Source("object", "", p)) for p in parts))
-        case _:
+        case _ if hasattr(type(value), "__get__") or source.path[-1][1] in MADE_NAMES:
             return value
+        case _:
+            return ClassAttribute(lifter, source)
+
+
+class ClassAttribute:
+    """A value kept in a class: it is lifted when it is read, unless the instance has its own."""
+
+    def __init__(self, lifter: Lifts, source: Source) -> None:
+        self._lifter, self._source = lifter, source
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        name = self._source.path[-1][1]
+        return self._lifter.lift(vars(self._source.root)[name], self._source, name)
 
 
 class Super:

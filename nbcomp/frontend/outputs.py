@@ -130,9 +130,9 @@ class Outputs:
             read = self.session.read_of(node)
             assert read is not None
             return Own(read.source)
-        if self.session.is_known(node):
+        if value._roots <= self.session.known_nodes:
             return Static(value._value)
-        self.session.use(node)
+        self.session.use(value._roots)
         return Out(self.add(node), float)
 
     def _array(self, value: Tracer) -> Tree:

@@ -7,7 +7,7 @@ and nodes, not tracers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,7 +119,7 @@ class Session:
         values = [r.value for r in reads if r is not None]
         return evaluate(Graph("", tuple(inputs), (node,)), values)[node]
 
-    def assume(self, inputs: list[Node]) -> None:
+    def assume(self, inputs: Iterable[Node]) -> None:
         """Make the present values of these number inputs part of what the compiled code assumes."""
         for node in inputs:
             read = self.read_of(node)
@@ -127,13 +127,9 @@ class Session:
                 self.known_nodes.add(node)
                 self.guard(ValueGuard(read.source, read.value))
 
-    def is_known(self, node: Node) -> bool:
-        """Whether the compiled code assumes all that this node depends on."""
-        return all(n in self.known_nodes for n in inputs_of(node))
-
-    def use(self, node: Node) -> None:
-        """The program depends on the value of this node."""
-        for read in map(self.read_of, inputs_of(node)):
+    def use(self, inputs: Iterable[Node]) -> None:
+        """The program depends on the values of these inputs."""
+        for read in map(self.read_of, inputs):
             if read is not None:
                 read.used = True
 

@@ -58,6 +58,10 @@ class Tracer:
         touch(self)
         return self._type.shape
 
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        raise Unsupported("x.shape = ... is not compiled", here(), "x = x.reshape(...)")
+
     @property
     def ndim(self) -> int:
         """Number of axes."""
