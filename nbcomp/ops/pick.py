@@ -239,6 +239,9 @@ def _putmask(a: Any, mask: Any, values: Any) -> Node:
     target, condition = as_node(a), as_node(mask)
     if condition.shape != target.shape:
         raise ValueError("putmask: mask and data must be the same size")
+    if type(values) not in NUMBERS:
+        small = np.empty(1, as_node(values).type.dtype)
+        np.putmask(np.empty(1, target.type.dtype), [True], small)  # raises unless it is a safe cast
     new = operand(values, target.type.dtype)
     if new.type.size != 1 and new.shape != target.shape:
         new = reshaped(traced(np.resize, new, target.shape), target.shape)
