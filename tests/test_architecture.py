@@ -38,7 +38,6 @@ LATE = {
     ("nbcomp.ops.elementary", "reference"): {"scipy.special"},
     ("nbcomp.runtime.engine", "target_machine"): {"llvmlite.binding"},
     ("nbcomp.runtime.engine", "load"): {"llvmlite.binding"},
-    ("nbcomp.runtime.engine", "_run"): {"llvmlite.binding"},
 }
 
 HEAVY = ("matplotlib", "IPython", "scipy", "networkx", "llvmlite", "numba", "jupyterlab")

@@ -1,6 +1,6 @@
 """From LLVM text or an object file to callable addresses in this process.
 
-The thinnest layer over llvmlite's MCJIT: no passes beyond what the caller asks for, and the code
+The thinnest layer over llvmlite's MCJIT: no passes, for text that comes optimised; and the code
 lives as long as its `Code` object.  llvmlite is imported on first use.  Knows nothing of plans.
 """
 
@@ -40,12 +40,9 @@ def target_machine(level: int = 2, cpu: str = "", features: str = "") -> Any:
     )
 
 
-def load(
-    source: str | bytes, names: Sequence[str], machine: Any = None, passes: Sequence[str] = ()
-) -> Code:
+def load(source: str | bytes, names: Sequence[str], machine: Any = None) -> Code:
     """Machine code for LLVM text (or a relocatable object), with the addresses of `names`.
 
-    passes: llvmlite pass names in order, e.g. ("sroa", "simplify_cfg"); none by default.
     Raises NbcompError when LLVM rejects the text (a fault in nbcomp) or a name is missing.
     """
     import llvmlite.binding as llvm
@@ -54,7 +51,6 @@ def load(
     try:
         context = llvm.create_context()
         module = llvm.parse_assembly(source if isinstance(source, str) else "", context)
-        _run(module, machine, passes)
         engine = llvm.create_mcjit_compiler(module, machine)
         if isinstance(source, bytes):
             engine.add_object_file(llvm.ObjectFileRef.from_data(source))
@@ -67,16 +63,3 @@ def load(
     if missing:
         raise NbcompError(f"generated code lacks {', '.join(missing)}")
     return Code(engine, addresses)
-
-
-def _run(module: Any, machine: Any, passes: Sequence[str]) -> None:
-    """Run a lean pass pipeline."""
-    if not passes:
-        return
-    import llvmlite.binding as llvm
-
-    manager = llvm.create_new_module_pass_manager()
-    for name in passes:
-        getattr(manager, f"add_{name}_pass")()
-    options = llvm.create_pipeline_tuning_options(2)
-    manager.run(module, llvm.create_pass_builder(machine, options))
