@@ -185,10 +185,18 @@ def _by_value(
             return known(x)
         found = session.known(read(x))
         if found is None:
-            raise unknown(function)
+            raise _NotKnown
         return found[()] if x._scalar else found
 
-    return constants(session, function(*deep(value, args), **deep(value, kwargs)))
+    try:
+        args, kwargs = deep(value, args), deep(value, kwargs)
+    except _NotKnown:
+        return session.by_source(function, args, kwargs)
+    return constants(session, function(*args, **kwargs))
+
+
+class _NotKnown(Exception):
+    """A value that is needed now is known at run time only."""
 
 
 def unknown(function: Any) -> Unsupported:

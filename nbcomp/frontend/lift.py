@@ -195,8 +195,11 @@ class Lifter:
 
     def _object(self, value: Any, source: Source) -> Any:
         _check_object(value, source)
-        if callable(value) and getattr(value, "__module__", None) in VOLATILE_MODULES:
-            return getattr(Volatile(value.__module__), value.__name__)
+        module = getattr(value, "__module__", None) or getattr(
+            getattr(value, "__self__", None), "__module__", None
+        )
+        if callable(value) and module in VOLATILE_MODULES:
+            return getattr(Volatile(module), value.__name__)
         if isinstance(value, types.MethodType | functools.partial):
             return self._bound(value, source)
         if _has_attributes(value):

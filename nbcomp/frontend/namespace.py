@@ -20,6 +20,7 @@ from nbcomp.errors import Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.objects import Lifts, super_of, type_of
 from nbcomp.frontend.session import Session
+from nbcomp.frontend.tracer import holds_traced
 from nbcomp.frontend.writes import CONVERSION, CREATION
 from nbcomp.runtime.plan import Source
 from nbcomp.trace import Remark
@@ -101,11 +102,52 @@ class NumpyModule(types.ModuleType):
         self._session = session
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(np, name)
-        random_ones = value is np.random
-        value = Volatile("np.random") if random_ones else traced_maker(self._session, value)
+        special = SPECIAL.get(name)
+        value: Any = special(self._session) if special else getattr(np, name)
+        value = traced_maker(self._session, value)
         setattr(self, name, value)
         return value
+
+
+class Joiner:
+    """np.r_ and np.c_ of arrays; slices, strings and numbers alone are NumPy's own."""
+
+    def __init__(self, session: Session, columns: bool) -> None:
+        self._session, self._columns = session, columns
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        original: Any = np.c_ if self._columns else np.r_
+        if not holds_traced(parts):
+            return self._session.call(np.array, (original[key],), {})
+        parts = tuple(original[p] if isinstance(p, slice) else p for p in parts)
+        if any(isinstance(p, str) for p in parts):
+            raise Unsupported("np.r_ with a string is not compiled", here(), "np.concatenate")
+        arrays = [self._session.call(np.atleast_1d, (p,), {}) for p in parts]
+        if self._columns:
+            arrays = [a[:, None] if len(a.shape) == 1 else a for a in arrays]
+        return self._session.call(np.concatenate, (arrays, -1 if self._columns else 0), {})
+
+
+def _errstate(session: Session) -> Any:
+    def errstate(**kinds: Any) -> Any:
+        if {"raise", "call"} & set(kinds.values()):
+            raise Unsupported(
+                "compiled code raises no floating-point errors", here(), "np.errstate(all='ignore')"
+            )
+        return np.errstate(**kinds)
+
+    return errstate
+
+
+# What NumPy's module has that must not be taken as it is.
+SPECIAL: dict[str, Callable[[Session], Any]] = {
+    "random": lambda session: Volatile("np.random"),
+    "r_": lambda session: Joiner(session, False),
+    "c_": lambda session: Joiner(session, True),
+    "errstate": _errstate,
+    "vectorize": lambda session: _refused("np.vectorize", "NumPy operators on whole arrays"),
+}
 
 
 class Volatile:
@@ -162,10 +204,8 @@ def _printing(session: Session) -> Callable[..., None]:
     return printed
 
 
-def _refused(name: str) -> Callable[..., Any]:
+def _refused(name: str, hint: str = "call it outside and pass the result") -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise Unsupported(
-            f"{name}() cannot be compiled", here(), "call it outside and pass the result"
-        )
+        raise Unsupported(f"{name}() cannot be compiled", here(), hint)
 
     return refuse

@@ -53,7 +53,7 @@ class Session:
 
     call: dispatches a NumPy function or ufunc method over tracers.  foreign: gives the tracer of an
     array that reached the function in another way than as an input.  tracer: a new array with a
-    node's value.  Whoever starts it sets them.
+    node's value.  by_source: a function of NumPy's without operator.  Whoever starts it sets them.
     """
 
     def __init__(self, name: str) -> None:
@@ -67,6 +67,7 @@ class Session:
         self.call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
         self.foreign: Callable[[Any], Any] = _no_foreign
         self.tracer: Callable[[Node], Any] = _no_foreign
+        self.by_source: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
 
     def check(self) -> None:
         """Raise when a tracer is used after its function has returned."""

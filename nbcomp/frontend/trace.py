@@ -18,6 +18,7 @@ import numpy as np
 from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.dispatch import call, fresh
 from nbcomp.frontend.lift import Lifter
+from nbcomp.frontend.numpy_source import by_source
 from nbcomp.frontend.outputs import Outputs
 from nbcomp.frontend.result import Tree, bind, rebuild, resolve
 from nbcomp.frontend.session import Read, Session
@@ -79,6 +80,7 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     session.call = lambda f, a, k: call(session, f, a, k)
     lifter = Lifter(session)
     session.foreign = lifter.foreign
+    session.by_source = lambda f, a, k: by_source(session, f, a, k)
     session.tracer = lambda node: fresh(session, node)
     copy = lifter.lift(function, Source("object", session.name, function))
     lifted = [

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named, unknown
+from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.selection import Selection, selected
@@ -29,8 +29,9 @@ from nbcomp.ops.index import index as take_index
 VIEWS = [
     np.transpose, np.permute_dims, np.matrix_transpose, np.linalg.matrix_transpose, np.swapaxes,
     np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.flip, np.fliplr, np.flipud, np.rot90,
-    np.diagonal, np.linalg.diagonal, np.broadcast_to, np.lib.stride_tricks.sliding_window_view,
+    np.diagonal, np.linalg.diagonal, np.broadcast_to,
 ]  # fmt: skip
+SAME = {np.linalg.matrix_transpose: np.matrix_transpose, np.linalg.diagonal: np.diagonal}
 SPLITS = [np.split, np.array_split, np.vsplit, np.hsplit, np.dsplit]
 if hasattr(np, "unstack"):
     SPLITS.append(np.unstack)
@@ -53,16 +54,16 @@ def _view(session: Session, x: Tracer, node: Node, layout: Any) -> Any:
 
 
 def _handler_of(function: Any) -> Any:
+    tracer = NUMPY[function if function in NUMPY else SAME[function]]
+
     def handler(session: Session, x: Any, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = deep(known, args), deep(known, kwargs)
         if type(x) is not Tracer:
             return constants(session, function(x, *args, **kwargs))
-        if function not in NUMPY:
-            raise unknown(function)
         layout = function(x._place.layout, *args, **kwargs)
         if layout is x._place.layout:
             return x
-        node = NUMPY[function].trace(read(x), *args, **kwargs)
+        node = tracer.trace(read(x), *args, **kwargs)
         if isinstance(layout, list | tuple):
             return type(layout)(_view(session, x, n, m) for n, m in zip(node, layout, strict=True))
         return _view(session, x, node, layout)
@@ -80,6 +81,29 @@ def _diag(session: Session, v: Any, k: int = 0) -> Any:
     if len(x.shape) == 2:
         return session.call(np.diagonal, (x, k), {})
     return fresh(session, NUMPY[np.diag].trace(read(x), known(k)))
+
+
+@handles(np.lib.stride_tricks.sliding_window_view)
+def _sliding_window_view(
+    session: Session, x: Any, window_shape: Any, axis: Any = None, **options: Any
+) -> Any:
+    """The windows, gathered; as in NumPy they cannot be written to, and while they are in use nor
+    can the array."""
+    array = adopt_array(session, x)
+    window, axes = deep(known, window_shape), deep(known, axis)
+    view = np.lib.stride_tricks.sliding_window_view
+    shape = view(array._place.layout, window, axes, **options).shape
+    sizes = shape[len(array.shape) :]
+    places = range(len(array.shape)) if axes is None else np.atleast_1d(axes) % len(array.shape)
+    result = array
+    for place, size in zip(map(int, places), sizes, strict=True):
+        count = result.shape[place] - size + 1
+        index = np.arange(count)[:, None] + np.arange(size)
+        taken = session.call(np.take, (result, index, place), {})
+        result = session.call(np.moveaxis, (taken, place + 1, -1), {})
+    result._place.storage.doubts.append(array._place.storage)
+    array._place.storage.doubts.append(result._place.storage)
+    return result
 
 
 @handles(np.broadcast_arrays)

@@ -80,6 +80,23 @@ VECTORS: list[Callable[..., Any]] = [
     lambda v: (np.logspace(0, 1, 3) * v[0], np.geomspace(1, 8, 4), np.arange(6) + v),
 ]
 
+# Functions of NumPy that have no operator, but are written in Python.
+BY_SOURCE: list[Callable[..., Any]] = [
+    lambda v: (np.corrcoef(np.outer(v, v) + np.eye(6)), np.unwrap(v * 3)),
+    lambda v: (np.polyadd(v, v[:3]), np.polysub(v, v[:2]), np.polyder(v), np.polyint(v)),
+    lambda v: (np.fft.fftshift(v), np.fft.ifftshift(v), np.apply_over_axes(np.sum, v, [0])),
+    lambda v: (np.linalg.outer(v, v), np.linalg.tensordot(v, v, axes=1), np.poly(v[:2])),
+    lambda v: np.outer(v, v)[np.ix_([0, 1], [2, 3])],
+    lambda v: np.outer(v, v)[np.tril_indices_from(np.outer(v, v))],
+    lambda v: (np.r_[v, 1.0, v[:2]], np.c_[v, v], np.r_[0:3], np.c_[np.outer(v, v), v]),
+    lambda v: (np.mgrid[0:2, 0:3] * v[0], np.ogrid[0:2] + v[0]),
+    lambda v: (
+        np.lib.stride_tricks.sliding_window_view(v, 3) + 0,
+        np.linalg.matrix_transpose(v[None]),
+    ),
+    lambda v: np.lib.stride_tricks.sliding_window_view(np.outer(v, v), (2, 3)).sum((2, 3)),
+]
+
 MATRICES: list[Callable[..., Any]] = [
     lambda m: (np.linalg.det(m), np.linalg.inv(m), np.linalg.solve(m, m[0])),
     lambda m: (np.linalg.cholesky(m), np.linalg.matrix_power(m, 3), np.linalg.norm(m, axis=1)),
@@ -118,6 +135,11 @@ def test_numpy_scalars(k: int, agree: Agree) -> None:
 @pytest.mark.parametrize("k", range(len(VECTORS)))
 def test_vectors(k: int, agree: Agree) -> None:
     agree(VECTORS[k], V)
+
+
+@pytest.mark.parametrize("k", range(len(BY_SOURCE)))
+def test_by_source(k: int, agree: Agree) -> None:
+    agree(BY_SOURCE[k], V)
 
 
 @pytest.mark.parametrize("k", range(len(MATRICES)))

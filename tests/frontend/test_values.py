@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import math
+import os
+import time
 import types
+import uuid
+from array import array
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -12,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from nbcomp.errors import Unsupported
+from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.result import Out, Own
 from nbcomp.frontend.trace import bind, capture
 from nbcomp.runtime.plan import LengthGuard, ObjectGuard, ScalarGuard, ValueGuard
@@ -355,6 +361,108 @@ def test_numpy_functions_as_values(agree: Agree) -> None:
 
     captured = agree(f, X, "tanh")
     assert not valid(captured, X, "relu")
+
+
+class Config:
+    rate = 0.5
+    table = np.ones(4)
+    names = ("a", "b")
+
+    @classmethod
+    def scaled(cls, x: Any) -> Any:
+        return x * cls.rate
+
+
+class Sized:
+    unit = 2.0
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def value(self) -> Any:
+        return self.x * self.unit
+
+
+def test_class_attributes_are_read_at_call_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        return Config.scaled(x * Config.rate + Config.table * len(Config.names)) + Sized(x).value()
+
+    captured = capture(f, (X,), {})
+    same(run(captured, X), f(X))
+    monkeypatch.setattr(Config, "rate", -3.0)
+    monkeypatch.setattr(Config, "table", np.arange(4.0))
+    monkeypatch.setattr(Sized, "unit", 0.25)
+    same(run(captured, X), f(X))
+    monkeypatch.setattr(Config, "names", ("a", "c"))
+    assert not valid(captured, X)
+
+
+def test_function_attributes_are_read_at_call_time() -> None:
+    def g(x: Any) -> Any:
+        return x * g.scale  # type: ignore[attr-defined]
+
+    g.scale = 2.0  # type: ignore[attr-defined]
+    captured = capture(g, (X,), {})
+    g.scale = 3.0  # type: ignore[attr-defined]
+    same(run(captured, X), g(X))
+
+
+def test_classes_defined_inside(agree: Agree) -> None:
+    def f(x: Any) -> Any:
+        class Pair(NamedTuple):
+            a: Any
+            b: Any = FACTOR
+
+        class Scale:
+            factor = FACTOR
+
+            def of(self, y: Any) -> Any:
+                return y * self.factor + np.ones(4)
+
+        pair = Pair(x)
+        return Scale().of(pair.a) * pair.b
+
+    agree(f, X)
+
+
+def test_returned_closures_do_not_leak() -> None:
+    function = run(capture(lambda x: lambda: x + 1, (X,), {}), X)
+    with pytest.raises(CaptureError, match="kept after that"):
+        function()
+
+
+class Frame:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (Frame(), "a Frame, is not compiled"),
+        (iter([1.0]), "a list_iterator, is not followed"),
+        (array("d", [1.0]), "an? array, is not followed"),
+        (defaultdict(float), "a defaultdict, is not followed"),
+        (np.vectorize(abs), "a vectorize, is not followed"),
+    ],
+)
+def test_objects_that_cannot_be_followed(value: Any, message: str) -> None:
+    with pytest.raises(Unsupported, match=message):
+        capture(lambda x, v: x, (X, value), {})
+
+
+@pytest.mark.parametrize("call", [time.time, datetime.datetime.now, os.getcwd, uuid.uuid4])
+def test_what_changes_from_call_to_call_is_refused(call: Any) -> None:
+    with pytest.raises(Unsupported, match="answers differently in every call"):
+        capture(lambda x: (x, call()), (X,), {})
+    namespace = {"time": time, "datetime": datetime, "os": os, "uuid": uuid}
+    owner = (
+        call.__module__ if call.__module__ in namespace else {"posix": "os"}.get(call.__module__)
+    )
+    if owner:
+        exec(f"def f(x):\n    return x, {owner}.{call.__qualname__}()", namespace)
+        with pytest.raises(Unsupported, match="answers differently in every call"):
+            capture(namespace["f"], (X,), {})
 
 
 # --------------------------------------------------------------------------------- signatures
