@@ -369,12 +369,14 @@ def walk_expr(expr: Expr) -> Iterator[Expr]:
             stack.extend(children(e))
 
 
-def walk(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """All statements, outside in, in order."""
+def walk(stmts: tuple[Stmt, ...], without: Stmt | None = None) -> Iterator[Stmt]:
+    """All statements, outside in, in order, but for `without` and what is in it."""
     for stmt in stmts:
+        if stmt is without:
+            continue
         yield stmt
         for body in bodies(stmt):
-            yield from walk(body)
+            yield from walk(body, without)
 
 
 def variables(expr: Expr) -> set[str]:

@@ -63,7 +63,7 @@ class _Frame:
                 target, index = self.array(stmt.buffer), self.index(stmt.indices)
                 target[index] = getattr(np, stmt.fn)(target[index], self.value(stmt.value))
             case Alloc():
-                self.arrays[stmt.buffer.name] = np.zeros(stmt.buffer.shape, stmt.buffer.dtype)
+                self.alloc(stmt.buffer)
             case For():
                 for i in range(int(self.value(stmt.extent))):
                     self.values[stmt.var] = i
@@ -82,7 +82,13 @@ class _Frame:
                 ]
                 LIBRARY[stmt.fn].reference(parts, dict(stmt.options))
 
+    def alloc(self, buffer: Buffer) -> None:
+        """New memory, of values nobody should read."""
+        self.arrays[buffer.name] = np.full(buffer.shape, 77).astype(buffer.dtype)
+
     def array(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        if buffer.name not in self.arrays and buffer.alias:
+            return self.arrays[buffer.alias].reshape(buffer.shape)
         return self.arrays[buffer.name]
 
     def index(self, indices: tuple[Expr, ...]) -> tuple[int, ...]:

@@ -98,7 +98,8 @@ class _Checker:
                         self.fail(stmt, f"unknown buffer {buffer.name}")
 
     def access(self, stmt: Stmt, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
-        if self.buffers.get(buffer.name) != buffer:
+        known = self.buffers.get(buffer.memory)
+        if known is None or (known != buffer and not buffer.alias):
             self.fail(stmt, f"unknown buffer {buffer.name}")
         if len(indices) != len(buffer.shape):
             self.fail(stmt, f"{len(indices)} indices for {buffer.name} of rank {len(buffer.shape)}")

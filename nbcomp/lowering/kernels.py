@@ -621,6 +621,7 @@ class _Lowering:
                 position = {**at, first: place, **dict(zip(rest, tail, strict=True))}
                 for node, buffer in accumulators.items():
                     self.accumulate(node, position, buffer, ())
+                self.store_full(position)
             self.store_parts(accumulators, parts, (block, *index))
         self.close_stage()
         parts, blocks = self.fewer_parts(parts, blocks, names, outer)
@@ -761,6 +762,7 @@ class _Lowering:
                     place = {**at, **position, **columns, axis: r}
                     for node, buffer in accumulators.items():
                         self.accumulate(node, place, buffer, where)
+                    self.store_full(place)
 
             self.each_column(block, tile, width, body)
 
@@ -781,6 +783,14 @@ class _Lowering:
             return
         with self.writer.loop("r", extent, self.location) as r:
             nest([index_add(base, r)])
+
+    def store_full(self, position: dict[int, Expr]) -> None:
+        """Store the results that have the whole space at one point of the loops."""
+        for node, buffer in self.outputs.items():
+            if self.is_full_output(node):
+                for own in self.component_indices(node, position):  # type: ignore[arg-type]
+                    value = self.elements.at(node, own)
+                    self.writer.add(Store(buffer, own, value, node.location))
 
     def column_value(self, node: Node, buffer: Buffer, where: Index) -> Callable[[Index], Expr]:
         def read(index: Index) -> Expr:

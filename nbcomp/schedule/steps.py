@@ -125,7 +125,7 @@ def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
     merged = _Merge(outer, inner, nested.extent.constant)
     for stmt in walk(nested.body):
         merged.check(stmt)
-    flat = merged.buffers(kernel, stage)
+    flat = merged.buffers(kernel, found)
     memo: dict[int, Expr] = {}
 
     def expr(e: Expr) -> Expr:
@@ -140,8 +140,9 @@ def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
     size = found.extent.constant * nested.extent.constant
     body = tuple(map(stmt_of, nested.body))
     made = For(outer, affine(size), body, location=found.location)
+    renamed = {b: f for b, f in flat.items() if not f.alias}
     stages = tuple(
-        _replace_in(s, found, made, lambda b: flat.get(b, b)) if s is stage else s
+        _replace_in(s, found, made, lambda b: renamed.get(b, b)) if s is stage else s
         for s in kernel.stages
     )
     return replace(kernel, stages=stages, buffers=_declared(kernel, stages, flat))
@@ -223,15 +224,15 @@ class _Merge:
         indices = self.indices(e.buffer, e.indices)
         return replace(e, buffer=flat[e.buffer], indices=tuple(map(expr, indices)))
 
-    def buffers(self, kernel: Kernel, stage: Stmt) -> dict[Buffer, Buffer]:
-        """Each merged buffer in its new shape, under a name of its own if other stages use the old one."""
-        elsewhere = {b for s in kernel.stages if s is not stage for b in buffers_in(s)}
+    def buffers(self, kernel: Kernel, loop: Stmt) -> dict[Buffer, Buffer]:
+        """Each merged buffer in its new shape, under a name of its own if it is used outside the loop."""
+        elsewhere = {b for s in kernel.stages for b in buffers_in(s, loop)}
         made = {}
         for buffer, k in self.axis.items():
             shape = (*buffer.shape[:k], buffer.shape[k] * self.extent, *buffer.shape[k + 2 :])
             strides = (*buffer.strides[:k], *buffer.strides[k + 1 :])
             name, alias = buffer.name, buffer.alias
-            if buffer in elsewhere:
+            if buffer in elsewhere or buffer.alias:
                 name, alias = f"{buffer.name}_{len(shape)}d", buffer.memory
             made[buffer] = replace(buffer, shape=shape, strides=strides, name=name, alias=alias)
         return made
@@ -240,9 +241,9 @@ class _Merge:
 # ------------------------------------------------------------------------------------- small tools
 
 
-def buffers_in(stmt: Stmt) -> Iterator[Buffer]:
-    """Every buffer a statement touches, with repetitions."""
-    for s in walk((stmt,)):
+def buffers_in(stmt: Stmt, without: Stmt | None = None) -> Iterator[Buffer]:
+    """Every buffer a statement touches, with repetitions; `without` and what is in it does not count."""
+    for s in walk((stmt,), without):
         if isinstance(s, Store | Accumulate):
             yield s.buffer
         elif isinstance(s, Call):

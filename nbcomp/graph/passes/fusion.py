@@ -258,7 +258,7 @@ class _Fuser:
                 return ""
         seen = [i for i in node.inputs if self.group.get(base_of(i)) is producer]
         paths = {_path(i) for i in seen}
-        if all(_aligned(i) and i.shape == space for i in seen):
+        if producer.space == space and all(_aligned(i) and i.shape == space for i in seen):
             return ""
         if self.private(producer, draft):
             cheap = sum(n.op.cost for n in producer.nodes) <= CHEAP
@@ -335,9 +335,22 @@ class _Fuser:
             return f"it runs over {_dims(node.shape)}, the reduction over {_dims(producer.space)}"
         if level == "row":
             return ""
+        if not all(self.lined_up(i, producer) for i in node.inputs):
+            return "its result is spread along another axis than the one reduced"
         if not self.uses_result(node, producer):
             return ""
         return self.second_walk(node, producer)
+
+    def lined_up(self, seen: Node, producer: _Draft) -> bool:
+        """Whether a reduced operand is broadcast along just the axes that were reduced."""
+        base = base_of(seen)
+        if self.group.get(base) is not producer or self.level(base, producer) != "row":
+            return True
+        offset = len(producer.space) - len(seen.shape)
+        return all(
+            k < offset or seen.shape[k - offset] == 1 or producer.space[k] == 1
+            for k in producer.axes
+        )
 
     def uses_result(self, node: Node, producer: _Draft) -> bool:
         """Whether the node needs a finished reduction of the group (or comes after one that did)."""

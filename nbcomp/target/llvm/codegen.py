@@ -220,13 +220,13 @@ class _Stage:
 
     def _text(self, symbol: str) -> str:
         scope = f"!dbg !{10 + self.number}"
-        written = {s.buffer.name for s in walk((self.stage,)) if isinstance(s, Store | Accumulate)}
+        written = {s.buffer.memory for s in walk((self.stage,)) if isinstance(s, Store | Accumulate)}
         pointers = []
         for buffer in self.used:
             # Outputs and temps are the run time's own memory: nothing else points there.
             own = "noalias " if buffer.role != "input" else ""
-            access = "" if buffer.name in written else "readonly "
-            pointers.append(f"ptr {own}{access}captures(none) {self.pointers[buffer.name].text}")
+            access = "" if buffer.memory in written else "readonly "
+            pointers.append(f"ptr {own}{access}captures(none) {self.pointers[buffer.memory].text}")
         arguments = ", ".join([*pointers, "ptr noalias readonly %params", "i64 %begin", "i64 %end"])
         lines = [
             f'define internal i64 @"{symbol}.code"({arguments}) noinline nounwind {scope} {{',
@@ -366,10 +366,10 @@ class _Stage:
 
     def pointer(self, buffer: Buffer) -> Value:
         """The pointer of a buffer; outer buffers become arguments when they are first used."""
-        if buffer.name not in self.pointers:
+        if buffer.memory not in self.pointers:
             self.used.append(buffer)
-            self.pointers[buffer.name] = self.canonical(buffer)
-        return self.pointers[buffer.name]
+            self.pointers[buffer.memory] = self.canonical(buffer)
+        return self.pointers[buffer.memory]
 
     def canonical(self, buffer: Buffer) -> Value:
         """A pointer named by role and number, so that equal kernels have equal text."""
@@ -401,8 +401,8 @@ class _Stage:
     def gep(self, buffer: Buffer, offset: Value) -> Value:
         """The address of an element, or of one per lane."""
         memory = _memory_type(buffer.dtype)
-        if buffer.name in self.lane_storage:
-            memory = f"<{self.lane_storage[buffer.name]} x {memory}>"
+        if buffer.memory in self.lane_storage:
+            memory = f"<{self.lane_storage[buffer.memory]} x {memory}>"
         pointer = self.pointer(buffer)
         if offset.lanes:
             text = f"getelementptr {memory}, ptr {pointer.text}, {offset}"
@@ -422,7 +422,7 @@ class _Stage:
         for r in rest:
             if not r.lanes:
                 scalar = self.add(scalar, r)
-        strided = abs(step) > 1 and buffer.name not in self.lane_storage
+        strided = abs(step) > 1 and buffer.memory not in self.lane_storage
         if not vectors and not strided:
             return self.gep(buffer, scalar), step
         offsets = self.b.splat(scalar, context.lanes)
@@ -443,8 +443,8 @@ class _Stage:
             return self.from_memory(wide, expr.dtype)
         address, step = self.locate_element(buffer, expr.indices, context)
         align = expr.dtype.itemsize
-        if buffer.name in self.lane_storage:
-            lanes = self.lane_storage[buffer.name]
+        if buffer.memory in self.lane_storage:
+            lanes = self.lane_storage[buffer.memory]
             got = self.b.emit(f"load <{lanes} x {memory}>, {address}", memory, lanes)
         elif step is None:
             got = self.gather(address, memory, context)
@@ -508,7 +508,7 @@ class _Stage:
             return None
         start, width, component = found
         lanes, memory = context.lanes, _memory_type(expr.dtype)
-        key = ("wide", expr.buffer.name, start.terms, start.constant)
+        key = ("wide", expr.buffer.memory, start.terms, start.constant)
         if key not in context.memo:
             address = self.gep(expr.buffer, self.scalar_index(start, context))
             count = lanes * width
@@ -523,7 +523,7 @@ class _Stage:
     def row_component(self, expr: Load, context: _Lanes) -> tuple[Affine, int, int] | None:
         """(start of lane 0's row, row width, component) if the load takes one element of each row."""
         shape, strides = expr.buffer.shape, expr.buffer.strides
-        if not context.lanes or context.mask or expr.buffer.name in self.lane_storage:
+        if not context.lanes or context.mask or expr.buffer.memory in self.lane_storage:
             return None
         if len(shape) < 2 or not 2 <= shape[-1] <= 4 or strides[-2:] != (shape[-1], 1):
             return None
@@ -567,9 +567,9 @@ class _Stage:
         """Write one value per lane, or one for all."""
         align = buffer.dtype.itemsize
         address, step = self.locate_element(buffer, indices, context)
-        if buffer.name in self.lane_storage:
+        if buffer.memory in self.lane_storage:
             value = self.to_memory(
-                self.b.splat(value, self.lane_storage[buffer.name]), buffer.dtype
+                self.b.splat(value, self.lane_storage[buffer.memory]), buffer.dtype
             )
             self.b.effect(f"store {value}, {address}")
             return
@@ -636,16 +636,16 @@ class _Stage:
         pointer = self.canonical(buffer)
         memory = _memory_type(buffer.dtype)
         if context.lanes:
-            self.lane_storage[buffer.name] = context.lanes
+            self.lane_storage[buffer.memory] = context.lanes
             memory = f"<{context.lanes} x {memory}>"
         count = int(np.prod(buffer.shape, dtype=np.int64))
         kind = memory if not buffer.shape else f"[{count} x {memory}]"
         self.entry.append(f"  {pointer.text} = alloca {kind}, align {LLVM_ALIGN}")
-        self.pointers[buffer.name] = pointer
+        self.pointers[buffer.memory] = pointer
 
     def accumulate(self, stmt: Accumulate, context: _Lanes) -> None:
         value = self.value(stmt.value, context)
-        found = self.accumulators.get(stmt.buffer.name)
+        found = self.accumulators.get(stmt.buffer.memory)
         if found and context.lanes:
             self.accumulate_lanes(stmt, found, value, context)
             return
@@ -805,11 +805,11 @@ class _Stage:
     def make_accumulators(self, stmt: For, lanes: int, unroll: int) -> list[_Accumulator]:
         """Accumulators for every target inside that is the same for all lanes."""
         made: list[_Accumulator] = []
-        inside = {s.buffer.name for s in walk(stmt.body) if isinstance(s, Alloc)}
+        inside = {s.buffer.memory for s in walk(stmt.body) if isinstance(s, Alloc)}
         for s in walk(stmt.body):
-            if not isinstance(s, Accumulate) or s.buffer.name in inside:
+            if not isinstance(s, Accumulate) or s.buffer.memory in inside:
                 continue
-            if s.buffer.name in self.accumulators or any(
+            if s.buffer.memory in self.accumulators or any(
                 stmt.var in variables(i) for i in s.indices
             ):
                 continue
@@ -818,7 +818,7 @@ class _Stage:
             if size > MAX_LANES_LOCAL:
                 raise Unsupported(f"an accumulator of {size} elements in a vector loop")
             accumulator = self.new_accumulator(s, lanes, unroll, size, local)
-            self.accumulators[s.buffer.name] = accumulator
+            self.accumulators[s.buffer.memory] = accumulator
             made.append(accumulator)
         return made
 
