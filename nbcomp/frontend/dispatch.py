@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,10 @@ HANDLERS: dict[Any, Handler] = {}
 ZERO_D_ARRAYS = {
     np.where, np.tensordot, np.full, np.zeros, np.ones, np.empty, np.array, np.asarray, np.copy,
     np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.select, np.choose, np.piecewise,
-    np.isin, np.cov, np.roll,
+    np.isin, np.cov, np.roll, np.linalg.tensordot,
+}  # fmt: skip
+NAMED_RESULTS = {
+    np.linalg.svd, np.linalg.qr, np.linalg.eig, np.linalg.eigh, np.linalg.slogdet,
 }  # fmt: skip
 PYTHON_BOOLS = {np.allclose, np.array_equal, np.array_equiv}
 # Functions whose Python numbers stay symbolic; elsewhere they are axes, sizes, orders, tolerances.
@@ -278,7 +282,8 @@ def wrap(
 ) -> Any:
     """New arrays for what an operator gave: a node, or a list or tuple of them."""
     if isinstance(result, list | tuple):
-        return type(result)(wrap(session, r, function, args, None) for r in result)
+        parts = [wrap(session, r, function, args, None) for r in result]
+        return _named_result(function)(*parts) if function in NAMED_RESULTS else type(result)(parts)
     if not isinstance(result, Node):
         return result
     layout, certain = _layout(result, function, args)
@@ -286,6 +291,12 @@ def wrap(
     made = fresh(session, node, function not in ZERO_D_ARRAYS, layout=layout, certain=certain)
     made._python = bool if function in PYTHON_BOOLS else None
     return made
+
+
+@cache
+def _named_result(function: Any) -> Any:
+    """The named tuple a function returns."""
+    return type(function(np.eye(1)))
 
 
 def _layout(node: Node, function: Any, args: tuple[Any, ...]) -> tuple[Any, bool]:

@@ -1,4 +1,4 @@
-"""NumPy functions through the tracer: results have NumPy's types, scalars where NumPy has scalars."""
+"""NumPy functions through the tracer: results of NumPy's types, scalars where it has scalars."""
 
 from __future__ import annotations
 
@@ -104,6 +104,8 @@ MATRICES: list[Callable[..., Any]] = [
     lambda m: (np.matmul(m, m[0]), m[0] @ m, m @ m, np.linalg.multi_dot([m, m, m])),
     lambda m: (np.einsum("ii", m), np.einsum("ij->ji", m) + 0, np.einsum("ii->i", m) + 0),
     lambda m: (np.tensordot(m, m), np.tensordot(m, m, 1), np.cov(m), np.kron(m, m)),
+    lambda m: (np.linalg.svd(m), np.linalg.eigh(m), np.linalg.slogdet(m), np.linalg.qr(m)),
+    lambda m: (np.linalg.svd(m).S, np.linalg.svd(m, compute_uv=False), np.linalg.pinv(m)),
     lambda m: (np.triu(m), np.tril(m, -1), np.block([[m, m], [m, m]]), np.moveaxis(m, 0, 1)),
 ]
 

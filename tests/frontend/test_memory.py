@@ -10,7 +10,7 @@ import pytest
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.trace import capture
-from tests.frontend.conftest import run
+from tests.frontend.replay import run
 
 Agree = Callable[..., Any]
 X = np.linspace(-2, 3, 12).reshape(3, 4)

@@ -1,7 +1,7 @@
 """Random programs of views and writes: NumPy's own aliasing, replayed on tracers.
 
-A program is a list of steps, drawn while it runs on NumPy, so that every step is legal; then the same
-list runs as a traced function.  A failure names its seed.
+A program is a list of steps, drawn while it runs on NumPy, so that every step is legal; then the
+same list runs as a traced function.  A failure names its seed.
 """
 
 from __future__ import annotations
@@ -83,6 +83,26 @@ def fresh(r: random.Random, arrays: list[Any]) -> Step:
     return lambda arrays: arrays.append(make(arrays[k], arrays[j]))
 
 
+def fitting(a: Any, b: Any, otherwise: float) -> Any:
+    """b, where it has a's shape."""
+    return b if a.shape == b.shape else otherwise
+
+
+def shift(a: Any, b: Any) -> None:
+    """Overlapping: NumPy reads before it writes."""
+    a[1:] = a[:-1]
+
+
+def reverse(a: Any, b: Any) -> None:
+    """Overlapping, from the other end."""
+    a[...] = a[::-1]
+
+
+def pick(a: Any, b: Any) -> None:
+    """Integer array indexing."""
+    a[[0, -1]] -= 1
+
+
 def write(r: random.Random, arrays: list[Any]) -> Step:
     """Write to one of the arrays, perhaps what another (overlapping) one holds."""
     k, j, value = r.randrange(len(arrays)), r.randrange(len(arrays)), float(r.randrange(9))
@@ -91,34 +111,22 @@ def write(r: random.Random, arrays: list[Any]) -> Step:
     def assign(a: Any, b: Any) -> None:
         a[index] = value
 
+    def element(a: Any, b: Any) -> None:
+        a[index] += value
+
     def add(a: Any, b: Any) -> None:
         a += value
 
     def multiply(a: Any, b: Any) -> None:
-        a *= b if a.shape == b.shape else 1.5
-
-    def shift(a: Any, b: Any) -> None:
-        a[1:] = a[:-1]
-
-    def reverse(a: Any, b: Any) -> None:
-        a[...] = a[::-1]
+        a *= fitting(a, b, 1.5)
 
     def mask(a: Any, b: Any) -> None:
         a[a > value] = 0
 
-    def pick(a: Any, b: Any) -> None:
-        a[[0, -1]] -= 1
-
-    def out(a: Any, b: Any) -> None:
-        np.subtract(a, value, out=a)
-
-    def element(a: Any, b: Any) -> None:
-        a[index] += value
-
-    def copyto(a: Any, b: Any) -> None:
-        np.copyto(a, b if a.shape == b.shape else value)
-
-    change = r.choice([assign, add, multiply, shift, reverse, mask, pick, out, element, copyto])
+    changes = [assign, element, add, multiply, mask, shift, reverse, pick]
+    changes += [lambda a, b: np.subtract(a, value, out=a)]
+    changes += [lambda a, b: np.copyto(a, fitting(a, b, value))]
+    change = r.choice(changes)
     return lambda arrays: change(arrays[k], arrays[j])
 
 

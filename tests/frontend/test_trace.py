@@ -10,12 +10,12 @@ import pytest
 
 from nbcomp.frontend.trace import capture
 from nbcomp.runtime.plan import ArrayGuard, ScalarGuard, ValueGuard
-from tests.frontend.conftest import run, same, valid
+from tests.frontend.replay import run, same, valid
 
 Agree = Callable[..., Any]
 X = np.linspace(-2, 3, 12).reshape(3, 4)
 Y = np.linspace(1, 2, 4)
-I = np.arange(-4, 8).reshape(3, 4)
+WHOLE = np.arange(-4, 8).reshape(3, 4)
 W1, b1 = np.linspace(-1, 1, 20).reshape(4, 5), np.linspace(0, 1, 5)
 SCALE = 3.0
 
@@ -35,7 +35,7 @@ OPERATORS = {
     "pos": lambda x, y: +x,
     "abs": lambda x, y: abs(x),
     "matmul": lambda x, y: x @ y,
-    "compare": lambda x, y: (x < y, x <= y, x > y, x >= y, x == y, x != y, 1 < x),
+    "compare": lambda x, y: (x < y, x <= y, x > y, x >= y, x == y, x != y, 1 < x),  # noqa: SIM300
     "logic": lambda x, y: (x > 0) & (y > 1.5) | ~(x < 1) ^ (y == 1),
     "none": lambda x, y: (x == None, x != None),  # noqa: E711
 }
@@ -121,11 +121,11 @@ def test_operators(name: str, agree: Agree) -> None:
     "name", ["add", "sub", "mul", "div", "floordiv", "mod", "matmul", "compare"]
 )
 def test_operators_on_integers(name: str, agree: Agree) -> None:
-    agree(OPERATORS[name], I, np.array([1, -2, 3, 5]))
+    agree(OPERATORS[name], WHOLE, np.array([1, -2, 3, 5]))
 
 
 def test_shifts_and_bits(agree: Agree) -> None:
-    agree(lambda i: (i << 2, i >> 1, i & 3, i | 8, i ^ 5, ~i, 1 << abs(i)), I)
+    agree(lambda i: (i << 2, i >> 1, i & 3, i | 8, i ^ 5, ~i, 1 << abs(i)), WHOLE)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -1,4 +1,4 @@
-"""What functions are given and reach: containers, closures, helpers, objects, signatures, results."""
+"""What functions are given and reach: containers, closures, objects, signatures, results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.result import Out, Own
 from nbcomp.frontend.trace import bind, capture
 from nbcomp.runtime.plan import LengthGuard, ObjectGuard, ScalarGuard, ValueGuard
-from tests.frontend.conftest import run, same, valid
+from tests.frontend.replay import run, same, valid
 
 Agree = Callable[..., Any]
 X = np.linspace(-2, 3, 12).reshape(3, 4)
@@ -64,7 +64,8 @@ def deep(x: Any) -> Any:
 def test_containers_in_and_out(agree: Agree) -> None:
     def f(params: Any, pair: Any, point: Any, none: Any = None) -> Any:
         a, b = pair
-        assert none is None and isinstance(point, Point)
+        assert none is None
+        assert isinstance(point, Point)
         return {"h": dense(params, a), "p": Point(point.y, b), "l": [a, (b, None, "name", 3)]}
 
     captured = agree(f, PARAMS, [X, X + 1], Point(1.5, X))
@@ -271,8 +272,12 @@ class Network:
 
 def test_objects_in_globals_and_arguments(agree: Agree) -> None:
     def f(x: Any, layer: Any) -> Any:
-        assert isinstance(layer, Linear) and type(layer) is Relu and layer.kind == "linear"
-        assert hasattr(layer, "w") and not hasattr(layer, "v") and len(layer) == 4
+        assert isinstance(layer, Linear)
+        assert type(layer) is Relu
+        assert layer.kind == "linear"
+        assert hasattr(layer, "w")
+        assert not hasattr(layer, "v")
+        assert len(layer) == 4
         return layer(x) + layer.half(layer.b) * layer.size
 
     agree(f, X, Relu(np.eye(4), 1.0))
@@ -331,7 +336,8 @@ def test_instances_made_inside(monkeypatch: pytest.MonkeyPatch) -> None:
         layer = Relu(x.T, 1.0)
         layer.b = 2.0
         out = layer(x) + Linear.of(x.T)(x)
-        assert isinstance(layer, Linear) and isinstance(layer, Relu)
+        assert isinstance(layer, Linear)
+        assert isinstance(layer, Relu)
         return out
 
     captured = capture(f, (X,), {})
@@ -574,7 +580,7 @@ def test_numbers_in_lists_are_arrays(agree: Agree) -> None:
             np.array([x[0], a]),
             np.array([[n, 1], [2, 3]]),
             np.stack([x[0], a]),
-            x[:2] + [a, 1.0],
+            x[:2] + [a, 1.0],  # noqa: RUF005
             np.concatenate([x, [a]]),
             np.where(x > 0, x, a),
         )
@@ -615,7 +621,9 @@ def test_comparisons_with_whole_numbers(dtype: Any) -> None:
 
 def test_number_kinds(agree: Agree) -> None:
     def f(x: Any, a: Any, n: Any) -> Any:
-        assert isinstance(a, float) and isinstance(n, int) and type(n) is int
+        assert isinstance(a, float)
+        assert isinstance(n, int)
+        assert type(n) is int
         return x * a if isinstance(n, int | np.integer) else x
 
     agree(f, X, 0.5, 2)
