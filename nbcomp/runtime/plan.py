@@ -27,10 +27,14 @@ class Source:
     key: Any = None
     root: Any = field(default=None, hash=False, compare=False)
     path: tuple[tuple[str, Any], ...] = ()
+    name: str = field(
+        default="", compare=False
+    )  # what the user calls it, e.g. the parameter's name
 
     def describe(self) -> str:
         """How a user would write it, e.g. `params['W1']`."""
-        head = str(self.key) if self.kind in ("global", "cell") else f"argument {self.key}"
+        unnamed = f"argument {self.key}" if self.kind == "argument" else str(self.key)
+        head = self.name or unnamed
         return head + "".join(f"[{k!r}]" if how == "item" else f".{k}" for how, k in self.path)
 
 

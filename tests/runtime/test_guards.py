@@ -74,7 +74,7 @@ def test_array_guard_refuses_other_layouts() -> None:
     assert not holds(guard, BASE.astype(np.float32))
     assert not holds(guard, BASE.astype(np.int64))
     assert not holds(guard, BASE.astype(">f8"))
-    assert not holds(guard, BASE.view(np.matrix.__mro__[0]) if False else BASE[0])
+    assert not holds(guard, BASE[0])
     assert not holds(guard, BASE.view(np.recarray))
     assert not holds(guard, np.ma.array(BASE))
 
@@ -305,6 +305,14 @@ def test_the_reason_is_in_the_users_words(guard: Guard, value: Any, reason: str)
     told = interpret.mismatch(guarded_plan(guard), (value,))
     assert told is not None
     assert reason in told
+
+
+def test_sources_are_described_as_the_user_writes_them() -> None:
+    path = (("attr", "layers"), ("item", 0), ("item", "W"))
+    assert Source("argument", 0, path=path, name="model").describe() == "model.layers[0]['W']"
+    assert Source("argument", 0, path=path[:1]).describe() == "argument 0.layers"
+    assert Source("global", "scale", {}).describe() == "scale"
+    assert Source("object", "relu", len).describe() == "relu"
 
 
 def test_wrong_number_of_arguments_is_a_reason() -> None:
