@@ -66,7 +66,7 @@ def compile(function: Any, *args: Any, **kwargs: Any) -> Compiled:
     """
     from nbcomp.frontend.result import bind as _  # noqa: F401
 
-    python = getattr(function, "__wrapped__", function)
+    python = function.__wrapped__ if isinstance(function, Jit) else function
     concrete = [_stand_in(a) for a in args]
     named = {k: _stand_in(v) for k, v in kwargs.items()}
     trace = Trace()
