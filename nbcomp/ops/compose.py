@@ -304,6 +304,16 @@ def _cov(
     return traced(np.squeeze, scaled)
 
 
+@traces(np.corrcoef)
+def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Node:
+    c = _cov(x, y, rowvar, dtype=dtype)
+    if not c.shape:
+        return traced(np.divide, c, c)
+    spread = traced(np.sqrt, traced(np.diag, c))
+    c = traced(np.divide, c, traced(np.expand_dims, spread, 1))
+    return traced(np.clip, traced(np.divide, c, spread), -1, 1)
+
+
 # ---------------------------------------------------------- results whose shape depends on the data
 
 REFUSED = {

@@ -298,3 +298,48 @@ def _cross(
 @traces(np.linalg.cross)
 def _cross_of(x1: Any, x2: Any, axis: Any = -1) -> Node:
     return _cross(x1, x2, axis=axis)
+
+
+# ---------------------------------------------------------------- the same, by their newer names
+
+
+@traces(np.linalg.matmul)
+def _linalg_matmul(x1: Any, x2: Any) -> Node:
+    return product(as_node(x1), as_node(x2))
+
+
+@traces(np.linalg.outer)
+def _linalg_outer(x1: Any, x2: Any) -> Node:
+    left, right = as_node(x1), as_node(x2)
+    if len(left.shape) != 1 or len(right.shape) != 1:
+        np.linalg.outer(np.empty(left.shape), np.empty(right.shape))  # raises
+    return _outer(left, right)
+
+
+@traces(np.linalg.tensordot)
+def _linalg_tensordot(x1: Any, x2: Any, axes: Any = 2) -> Node:
+    return _tensordot(x1, x2, axes)
+
+
+@traces(np.linalg.matrix_transpose)
+def _linalg_matrix_transpose(x: Any) -> Node:
+    return traced(np.matrix_transpose, x)
+
+
+if hasattr(np, "matvec"):  # since NumPy 2.2
+
+    @traces(np.matvec)
+    def _matvec(x1: Any, x2: Any) -> Node:
+        matrix, vector = as_node(x1), as_node(x2)
+        if len(matrix.shape) < 2 or not vector.shape or matrix.shape[-1] != vector.shape[-1]:
+            ask(np.matvec, matrix, vector)
+        result = product(matrix, expanded(vector, len(vector.shape)))
+        return squeezed(result, len(result.shape) - 1)
+
+    @traces(np.vecmat)
+    def _vecmat(x1: Any, x2: Any) -> Node:
+        vector, matrix = as_node(x1), as_node(x2)
+        if len(matrix.shape) < 2 or not vector.shape or matrix.shape[-2] != vector.shape[-1]:
+            ask(np.vecmat, vector, matrix)
+        result = product(expanded(vector, len(vector.shape) - 1), matrix)
+        return squeezed(result, len(result.shape) - 2)

@@ -258,6 +258,19 @@ def _indices(dimensions: Any, dtype: Any = int, sparse: Any = False) -> Any:
     return _table(np.indices, dimensions, dtype, sparse)
 
 
+def _from_shape(function: Any) -> None:
+    """Functions that give index arrays for an array's shape, whatever is in it."""
+
+    @traces(function)
+    def places(arr: Any, k: int = 0) -> tuple[Node, ...]:
+        args = () if function is np.diag_indices_from else (integer(k),)
+        return tuple(map(made, function(np.empty(as_node(arr).shape), *args)))
+
+
+for _function in (np.diag_indices_from, np.tril_indices_from, np.triu_indices_from):
+    _from_shape(_function)
+
+
 # ------------------------------------------------------------------------------- from what there is
 
 

@@ -129,6 +129,7 @@ class LogAddExp(Elementary, name="logaddexp", numpy=(np.logaddexp,)):
     """log(e ** x + e ** y)"""
 
     cost = 60
+    ulp = 64  # near 0 it is a difference of nearly equal numbers
 
     def element(self, dtype: DType, *args: Expr) -> Expr:
         return _log_add(dtype, "exp", args, np.log(2))
@@ -138,6 +139,7 @@ class LogAddExp2(Elementary, name="logaddexp2", numpy=(np.logaddexp2,)):
     """log2(2 ** x + 2 ** y)"""
 
     cost = 60
+    ulp = 64
 
     def element(self, dtype: DType, *args: Expr) -> Expr:
         return _log_add(dtype, "exp2", args, 1.0)

@@ -133,6 +133,8 @@ def cast(node: Node, dtype: DType) -> Node:
 
 def number(value: Any, dtype: DType) -> Node:
     """A Python number as a constant of this dtype; raises OverflowError as NumPy does."""
+    if dtype.kind == "b" and type(value) is int:
+        np.int64(value)  # NumPy reads truth from a C long
     with np.errstate(all="ignore"):
         return apply(Constant(np.asarray(dtype.type(value))))
 

@@ -92,6 +92,22 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Node:
     return apply(Roll(shifts), node) if any(shifts) else node
 
 
+@traces(np.fft.fftshift)
+def _fftshift(x: Any, axes: Any = None) -> Node:
+    return _half_turn(x, axes, 1)
+
+
+@traces(np.fft.ifftshift)
+def _ifftshift(x: Any, axes: Any = None) -> Node:
+    return _half_turn(x, axes, -1)
+
+
+def _half_turn(x: Any, axes: Any, sign: int) -> Node:
+    node = as_node(x)
+    which = tuple(range(len(node.shape))) if axes is None else integers(axes)
+    return _roll(node, tuple(sign * (node.shape[k] // 2) for k in which), which)
+
+
 @traces(np.diff)
 def _diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Node:
     node, times = as_node(a), integer(n)
@@ -307,6 +323,28 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
     if not sparse:
         shape = np.broadcast_shapes(*(g.shape for g in grids))
         grids = [broadcast_to(g, shape) for g in grids]
+    return tuple(grids)
+
+
+def _known_mask(node: Node) -> Any:
+    if isinstance(node.op, Constant):
+        return node.op.value
+    raise Unsupported(
+        "np.ix_ of a mask computed at run time has a shape that depends on the data",
+        hint="np.where(mask, x, 0) keeps the shape",
+    )
+
+
+@traces(np.ix_)
+def _ix(*args: Any) -> tuple[Node, ...]:
+    nodes = list(map(as_node, args))
+    for k, node in enumerate(nodes):
+        if len(node.shape) != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if node.type.dtype == BOOL:
+            nodes[k] = as_node(np.nonzero(_known_mask(node))[0])
+    rank = len(nodes)
+    grids = [expanded(n, *(j for j in range(rank) if j != k)) for k, n in enumerate(nodes)]
     return tuple(grids)
 
 

@@ -19,7 +19,6 @@ from nbcomp.ops.operand import (
     ask,
     broadcast_to,
     cast,
-    integer,
     integers,
     normal_axis,
     result_type,
@@ -352,51 +351,6 @@ def _isin(
     kind: Any = None,
 ) -> Node:
     return apply(IsIn(bool(invert)), as_node(element), as_node(test_elements))
-
-
-@dataclass(frozen=True)
-class BinCount(Library, name="bincount"):
-    """How often each number below a length occurs, or the sum of its weights"""
-
-    length: int
-
-    def infer(self, *types: TensorType) -> TensorType:
-        weighted = len(types) > 1 and types[0].size > 0  # NumPy forgets the weights of nothing
-        return TensorType(FLOAT64 if weighted else INT64, (self.length,))
-
-    def reference(self, *arrays: Any) -> Any:
-        x, weights = (*arrays, None)[:2]
-        counts = np.bincount(x, weights, self.length)
-        if counts.size > self.length:
-            raise Unsupported(
-                f"np.bincount met {counts.size - 1}, beyond minlength={self.length}, and gives "
-                "a longer array",
-                hint="give a minlength above every number",
-            )
-        return counts
-
-    @classmethod
-    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
-        for size in (0, 1, 100):
-            x = rng.integers(0, 9, size)
-            yield Sample(cls(9), (x,))
-            yield Sample(cls(12), (x, rng.random(size)))
-
-
-@traces(np.bincount)
-def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Node:
-    node, length = as_node(x), integer(minlength)
-    if node.type.dtype.kind not in "biu" or len(node.shape) != 1:
-        np.bincount(np.ones((1,) * len(node.shape), node.type.dtype))
-    if length <= 0:
-        raise Unsupported(
-            "np.bincount gives an array whose length is the largest number",
-            hint="give a minlength above every number: np.bincount(x, minlength=n)",
-        )
-    more = [] if weights is None else [cast(as_node(weights), FLOAT64)]
-    if more and more[0].shape != node.shape:
-        np.bincount(np.zeros(node.shape, int), np.zeros(more[0].shape))
-    return apply(BinCount(length), node, *more)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def test_ufunc_dtypes(fn: np.ufunc, rng: np.random.Generator) -> None:
         check(fn, *arrays, ulp=1)
 
 
-NUMBERS = (2, -1, 0.5, True, 300, 1e300, np.float32(3), np.int8(4), [1, 2, 3], 2**40)
+NUMBERS = (2, -1, 0.5, True, 300, 1e300, np.float32(3), np.int8(4), [1, 2, 3], 2**40, -(2**70))
 
 
 @pytest.mark.parametrize("fn", [f for f in UFUNCS if f.nin == 2], ids=lambda f: f.__name__)
@@ -713,3 +713,48 @@ def test_linear_algebra(rng: np.random.Generator) -> None:
     check(np.linalg.solve, a, rng.random(4))
     check(np.linalg.cholesky, a @ np.swapaxes(a, -1, -2))
     check(np.linalg.matrix_power, a, -2, ulp=64)
+
+
+def test_decompositions(rng: np.random.Generator) -> None:
+    a = rng.random((2, 3, 3))
+    symmetric = a + np.swapaxes(a, -1, -2)
+    check(np.linalg.svd, rng.random((4, 3)))
+    check(np.linalg.svd, rng.random((2, 3, 5)), False)
+    check(np.linalg.svd, a, compute_uv=False)
+    check(np.linalg.eigh, symmetric)
+    check(np.linalg.eigh, symmetric, UPLO="U")
+    check(np.linalg.eigvalsh, symmetric.astype(F32))
+    check(np.linalg.qr, rng.random((4, 3)))
+    check(np.linalg.qr, rng.random((4, 3)), "complete")
+    check(np.linalg.qr, rng.random((2, 4)), "r")
+    check(np.linalg.slogdet, a)
+    check(np.linalg.pinv, rng.random((2, 4, 3)))
+    check(np.linalg.matrix_rank, a)
+    for fn in (np.linalg.eigh, np.linalg.slogdet, np.linalg.svd, np.linalg.qr):
+        check(fn, np.ones(3))
+    for fn in (np.linalg.matmul, np.linalg.outer, np.linalg.tensordot):
+        check(fn, np.ones(2), np.ones(2), **({"axes": 0} if fn is np.linalg.tensordot else {}))
+    check(np.linalg.matrix_transpose, a)
+    check(np.matvec, a, np.ones(3), ulp=4)
+    check(np.vecmat, np.ones(3), a, ulp=4)
+    check(np.matvec, a, np.ones(2))
+
+
+def test_counting(x: Any) -> None:
+    for bins in (5, [-3, 0, 0.5, 9], np.array([0.0, 1.0, 2.0])):
+        check(np.histogram, x, bins)
+        check(np.histogram, x, bins, density=True)
+        check(np.histogram, x, bins, weights=np.abs(x))
+    check(np.histogram, x, 4, (-1, 1))
+    check(np.histogram, np.arange(7), 3)
+    check(np.histogram_bin_edges, x, 7)
+    check(np.unravel_index, np.array([1, 59]), (3, 4, 5))
+    check(np.unravel_index, np.array([60]), (3, 4, 5))
+    check(np.ravel_multi_index, (np.array([1, 2]), np.array([0, 3])), (3, 4))
+    check(np.ix_, np.array([0, 2]), np.array([1, 1, 0]))
+    check(np.corrcoef, x[0], ulp=64)
+    for fn in (np.fft.fftshift, np.fft.ifftshift):
+        check(fn, x)
+        check(fn, x, 1)
+    for fn in (np.diag_indices_from, np.tril_indices_from, np.triu_indices_from):
+        check(fn, np.ones((3, 3)))
