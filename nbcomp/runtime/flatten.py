@@ -37,9 +37,7 @@ _PLAIN = (int, bool, str, bytes)  # types whose == is nothing but equality
 
 
 def _cheapness(guard: Guard) -> int:
-    """Arrays given as arguments tell variants apart best, then other plain arguments, then the
-    rest.
-    """
+    """Array arguments tell variants apart best, then other plain arguments, then the rest."""
     if guard.source.kind != "argument" or guard.source.path:
         return 2
     return 0 if isinstance(guard, ArrayGuard) else 1

@@ -1,5 +1,4 @@
-"""What the native code sees: our own structs, CPython's and NumPy's, and the table of their
-functions.
+"""What the native code sees: our own structs, CPython's and NumPy's, and a table of functions.
 
 Our structs are NumPy dtypes that Python fills and generated code reads.  The layouts of
 `PyArrayObject`, `PyFloatObject`, `PyComplexObject` and a ctypes object are fixed by their public

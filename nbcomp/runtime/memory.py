@@ -43,9 +43,7 @@ class _Handler(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Statistics:
-    """The cache now: bytes and blocks waiting for reuse, bytes lent out, and how often a block was
-    there.
-    """
+    """The cache: bytes and blocks waiting for reuse, bytes lent out, hits and misses."""
 
     bytes: int
     blocks: int
@@ -55,23 +53,18 @@ class Statistics:
     limit: int
 
 
-@part
 def attach(native: Library) -> None:
-    """Connect a freshly compiled library: its handler capsule and its limit.  Both live for
-    ever.
-    """
+    """Connect a freshly compiled library: its handler capsule and its limit."""
     names = ("malloc", "calloc", "realloc", "free")
-    functions = [native[f"data_{name}"] for name in names]
-    handler = _Handler(b"nbcomp", 1, None, *functions)
+    handler = _Handler(b"nbcomp", 1, None, *(native[f"data_{name}"] for name in names))
+    name = ctypes.create_string_buffer(b"mem_handler")
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    name = b"mem_handler"
-    capsule = make(("PyCapsule_New", ctypes.pythonapi))(ctypes.addressof(handler), name, None)
-    _immortal.extend((handler, name, capsule))
+    new = make(("PyCapsule_New", ctypes.pythonapi))
+    capsule = new(ctypes.addressof(handler), ctypes.cast(name, ctypes.c_char_p), None)
+    for immortal in (handler, name, capsule):  # arrays may outlive every module
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(immortal))
     native.connect(handler=capsule)
     native.memory["limit"] = default_limit()
-
-
-_immortal: list[object] = []  # what arrays that outlive everything still point at
 
 
 def default_limit() -> int:
@@ -84,9 +77,7 @@ def default_limit() -> int:
 
 
 def set_limit(limit: int) -> None:
-    """Let the cache hold at most this many bytes (0: recycle nothing); what is in it now is
-    freed.
-    """
+    """Let the cache hold at most this many bytes (0: recycle nothing), and empty it."""
     native = library()
     if native is not None:
         native.memory["limit"] = max(0, limit)
@@ -114,9 +105,7 @@ def statistics() -> Statistics:
 def describe(
     dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...] | None = None
 ) -> tuple[dict[str, int], list[np.ndarray[Any, Any]]]:
-    """The native description of a new array (a row of `layout.OUTPUT`), and the blocks it points
-    into.
-    """
+    """A new array for native code: a row of `layout.OUTPUT`, and the blocks that it points to."""
     size = TensorType(dtype, shape).nbytes
     dims = np.array(shape or (0,), np.int64)
     blocks = [dims]
@@ -162,3 +151,6 @@ def empty(
 @cache
 def _allocate(native: Library) -> Any:
     return native.function("allocate", ctypes.py_object, ctypes.c_void_p)
+
+
+part(attach)

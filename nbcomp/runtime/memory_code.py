@@ -1,5 +1,4 @@
-"""The cache of large buffers, as LLVM text: `take` and `give`, and NumPy's memory handler over
-them.
+"""The cache of large buffers, as LLVM text: `take`, `give`, and a NumPy memory handler on them.
 
 A block is 64-byte aligned (2 MB when large, for huge pages) and has a header of 64 bytes before it
 that holds its raw pointer and its capacity.  Freed blocks wait in a short list, newest last; the

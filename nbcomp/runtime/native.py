@@ -131,10 +131,10 @@ def _library() -> Library | None:
 _parts: list[Callable[[Library], None]] = []
 
 
-def part(attach: Callable[[Library], None]) -> Callable[[Library], None]:
-    """A decorator: call this with the library as soon as it is compiled."""
-    _parts.append(attach)
-    made = loaded()
-    if made is not None:
-        attach(made)
-    return attach
+def part(attach: Callable[[Library], None]) -> None:
+    """Call this with the library as soon as it is compiled."""
+    with _lock:  # not while the list is being gone through
+        _parts.append(attach)
+        made = loaded()
+        if made is not None:
+            attach(made)

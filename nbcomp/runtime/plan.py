@@ -27,9 +27,7 @@ class Source:
     key: Any = None
     root: Any = field(default=None, hash=False, compare=False)
     path: tuple[tuple[str, Any], ...] = ()
-    name: str = field(
-        default="", compare=False
-    )  # what the user calls it, e.g. the parameter's name
+    name: str = field(default="", compare=False)  # the user's, e.g. the parameter's
 
     def describe(self) -> str:
         """How a user would write it, e.g. `params['W1']`."""

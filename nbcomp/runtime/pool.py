@@ -67,7 +67,6 @@ def set_threads(count: int | None) -> None:
         _wanted = count
 
 
-@part
 def attach(native: Library) -> None:
     """Let a freshly compiled library start the pool by itself."""
     native.connect(start_pool=start)
@@ -192,3 +191,4 @@ if hasattr(os, "register_at_fork"):
         before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_forget
     )
 atexit.register(_leave)
+part(attach)

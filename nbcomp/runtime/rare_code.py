@@ -1,5 +1,4 @@
-"""What the native entry needs more rarely, as LLVM text: see `entry_code`, whose counterpart this
-is.
+"""What the native entry needs more rarely, as LLVM text: the other half of `entry_code`.
 
 Fetching values from globals, cells, dicts and attributes; the less common checks; large, scalar and
 given outputs; arenas; steps in pieces, on all cores and open to Ctrl-C; and every way into Python.
@@ -75,9 +74,7 @@ def _bind() -> str:
 
 
 class _Check(Checks):
-    """The body of `check`: FETCHED when a value was put in its place, 1 when a check held, else
-    0.
-    """
+    """The body of `check`: FETCHED when a value was put in place, 1 when a check held, else 0."""
 
     def text(self) -> str:
         f = self.f

@@ -219,8 +219,10 @@ _PROGRAM = """
         "threading.Thread(target=lambda: [f(x) for _ in iter(int, 1)], daemon=True).start()",
         "import atexit; atexit.register(lambda: print(f(x).sum(), file=sys.stdout))",
         "pool.stop()",
+        "import builtins; from nbcomp.runtime import memory\n"
+        "builtins.kept = [memory.empty(np.dtype(float), (100_000,)) for _ in range(9)]",
     ],
-    ids=["end", "exit", "thread", "daemon", "atexit", "stopped"],
+    ids=["end", "exit", "thread", "daemon", "atexit", "stopped", "arrays"],
 )
 def test_the_interpreter_exits_cleanly(ending: str) -> None:
     program = textwrap.dedent(_PROGRAM).format(ending=ending)
