@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.location import target_name
+from nbcomp.frontend.location import here, target_name
 from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.session import Session, attributed
 from nbcomp.frontend.storage import Place, Storage
@@ -27,6 +27,7 @@ from nbcomp.ops.lookup import find
 from nbcomp.ops.operand import cast, constant, supported
 from nbcomp.trace import Location
 
+MOST_CALLS = 20_000  # of NumPy's functions in one capture, as loops are unrolled
 Handler = Callable[..., Any]
 HANDLERS: dict[Any, Handler] = {}
 
@@ -89,6 +90,13 @@ def handles(*functions: Any) -> Callable[[Handler], Handler]:
 def call(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a NumPy function on tracers and other values."""
     session.check()
+    session.calls += 1
+    if session.calls > MOST_CALLS:
+        raise Unsupported(
+            f"more than {MOST_CALLS} operations: Python loops are written out one by one",
+            here(),
+            "NumPy functions and operators on whole arrays in place of the loop",
+        )
     with attributed() as location:
         handler = HANDLERS.get(function)
         if handler is not None:

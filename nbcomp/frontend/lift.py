@@ -17,6 +17,7 @@ import sys
 import sysconfig
 import types
 from array import array
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -321,7 +322,7 @@ class Lifter:
 
 def step(source: Source, how: str, key: Any) -> Source:
     """One step further down a path."""
-    return Source(source.kind, source.key, source.root, (*source.path, (how, key)))
+    return replace(source, path=(*source.path, (how, key)))
 
 
 def _name(key: Any, container: str) -> str:

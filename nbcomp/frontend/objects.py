@@ -13,6 +13,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from nbcomp.errors import Unsupported
@@ -108,7 +109,7 @@ def source_of(value: Any) -> Source | None:
 
 def deeper(source: Source, name: str) -> Source:
     """An attribute of what is at a source."""
-    return Source(source.kind, source.key, source.root, (*source.path, ("attr", name)))
+    return replace(source, path=(*source.path, ("attr", name)))
 
 
 @functools.lru_cache(maxsize=256)

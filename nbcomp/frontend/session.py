@@ -59,6 +59,7 @@ class Session:
     def __init__(self, name: str) -> None:
         self.name = name
         self.closed = False
+        self.calls = 0  # of NumPy's functions
         self.reads: dict[Key, Read] = {}
         self._by_node: dict[Node, Read] = {}
         self.guards: dict[Key, Guard] = {}

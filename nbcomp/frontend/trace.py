@@ -84,7 +84,7 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     session.tracer = lambda node: fresh(session, node)
     copy = lifter.lift(function, Source("object", session.name, function))
     lifted = [
-        lifter.lift(value, Source("argument", i), name)
+        lifter.lift(value, Source("argument", i, name=name), name)
         for i, (name, value) in enumerate(zip(signature.parameters, values, strict=True))
     ]
     try:

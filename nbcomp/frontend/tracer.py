@@ -25,6 +25,8 @@ from nbcomp.frontend.storage import Place
 from nbcomp.graph.ir import Node
 from nbcomp.types import DType
 
+MOST_ITERATIONS = 2_000  # of a loop over an array, all of which become nodes
+
 
 class Tracer:
     """An array in the user's program: a place in a storage.
@@ -105,6 +107,12 @@ class Tracer:
             name = f"numpy.{self._type.dtype.type.__name__}"
             raise TypeError(
                 f"'{name}' object is not iterable" if self._scalar else "iteration over a 0-d array"
+            )
+        if len(self) > MOST_ITERATIONS:
+            raise Unsupported(
+                f"a loop over {len(self)} elements would be written out one by one",
+                here(),
+                "NumPy functions and operators on the whole array",
             )
         return (self[i] for i in range(len(self)))
 

@@ -286,7 +286,7 @@ def test_written_arguments_must_not_overlap() -> None:
     captured = capture(f, (X.copy(), X.copy()), {})
     assert captured.disjoint == ((0, 1),)
     x = X.copy()
-    with pytest.raises(Unsupported, match="argument 0 is written to and shares memory with"):
+    with pytest.raises(Unsupported, match="x is written to and shares memory with y"):
         capture(f, (x, x[1:]), {})
 
 

@@ -319,7 +319,7 @@ def test_writes_reach_attributes() -> None:
 
 
 def test_setting_attributes_is_refused() -> None:
-    with pytest.raises(Unsupported, match=r"the function sets argument 0\.calls"):
+    with pytest.raises(Unsupported, match=r"the function sets layer\.calls"):
         capture(lambda layer, x: layer(x), (Counter(np.eye(4), 1.0), X), {})
 
 
