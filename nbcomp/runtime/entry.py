@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import sys
+import threading
 from collections.abc import Callable
 from functools import cache, cached_property, partial
 from typing import Any
@@ -60,6 +61,7 @@ class NativeFunction:
         signature: inspect.Signature | None = None,
     ) -> None:
         self._name, self._doc = name, doc
+        self._changing = threading.RLock()
         self._record = record = _Record()
         record.slow_path = slow_path
         record.failed_path = failed or partial(_again, slow_path)
@@ -85,11 +87,19 @@ class NativeFunction:
 
     def add(self, plan: Plan) -> None:
         """Try this plan too, after those already there."""
-        self._set((*self._record.variants, Variant(plan)))
+        variant = Variant(plan)
+        with self._changing:
+            self._set((*self._record.variants, variant))
+
+    def remove(self, plan: Plan) -> None:
+        """Forget this plan, if it is there; calls that are running it finish."""
+        with self._changing:
+            self._set(tuple(v for v in self._record.variants if v.plan is not plan))
 
     def clear(self) -> None:
         """Forget all plans; calls that are running finish."""
-        self._set(())
+        with self._changing:
+            self._set(())
 
     def _set(self, variants: tuple[Variant, ...]) -> None:
         """Put another table in place; the old one goes when no call can be using it."""

@@ -102,6 +102,9 @@ def test_plans_are_tried_in_order_and_can_be_cleared(make: Make) -> None:
     assert function.plans == tuple(plans)
     for n in (5, 3, 4):
         assert function.callable(np.ones(n), np.ones(n)).tolist() == [2.0] * n
+    function.remove(plans[1])
+    assert function.plans == (plans[0], plans[2])
+    assert function.callable(np.ones(4), np.ones(4))[0] == "slow"
     function.clear()
     assert function.plans == ()
     assert function.callable(1) == ("slow", (1,), {})
