@@ -18,7 +18,7 @@ from nbcomp.errors import Unsupported
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.numpy_function import traces
 from nbcomp.graph.op import Op, Sample, View, phantom
-from nbcomp.loop.grammar import Expr, affine, index_scale
+from nbcomp.loop.grammar import Expr, affine, index_add, index_scale
 from nbcomp.ops import values
 from nbcomp.ops.operand import as_node, ask, integer, integers, normal_axis
 from nbcomp.types import FLOAT32, TensorType
@@ -199,6 +199,36 @@ class Diagonal(View, name="diagonal"):
             ((9, 0, 1), (3, 3)),
         ):
             yield Sample(cls(*args), (values.ordinary(rng, FLOAT32, shape),))
+
+
+@dataclass(frozen=True)
+class Windows(View, name="windows"):
+    """Every window of a length that slides along an axis, as new last axes"""
+
+    axes: tuple[int, ...]  # distinct
+    lengths: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(types[0].dtype, self.reference(phantom(types[0])).shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.lib.stride_tricks.sliding_window_view(arrays[0], self.lengths, self.axes)
+
+    def source(self, index: tuple[Expr, ...], operand: TensorType) -> tuple[Expr, ...]:
+        places = list(index[: operand.ndim])
+        for axis, inner in zip(self.axes, index[operand.ndim :], strict=True):
+            places[axis] = index_add(places[axis], inner)
+        return tuple(places)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for axes, lengths, shape in (
+            ((0,), (3,), (17,)),
+            ((1,), (1,), (3, 4)),
+            ((1, 0), (2, 3), (5, 37)),
+            ((0,), (17,), (17,)),
+        ):
+            yield Sample(cls(axes, lengths), (values.ordinary(rng, FLOAT32, shape),))
 
 
 @dataclass(frozen=True)
@@ -424,6 +454,17 @@ def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Node:
     if turns == 1:
         return _swapaxes(_flip(node, second), first, second)
     return _flip(_swapaxes(node, first, second), second)
+
+
+@traces(np.lib.stride_tricks.sliding_window_view)
+def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Node:
+    node, lengths = as_node(x), integers(window_shape)
+    axes = tuple(range(len(node.shape))) if axis is None else integers(axis)
+    ask(np.lib.stride_tricks.sliding_window_view, node, lengths, axes)
+    normal = tuple(k % len(node.shape) for k in axes)
+    if len(set(normal)) != len(normal):
+        raise Unsupported("several windows along one axis are not compiled", hint="nest two calls")
+    return apply(Windows(normal, lengths), node)
 
 
 @traces(np.linalg.diagonal)

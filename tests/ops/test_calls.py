@@ -245,6 +245,21 @@ def test_views(x: Any) -> None:
     check(np.broadcast_arrays, np.ones(3), np.ones(4))
 
 
+def test_windows(x: Any) -> None:
+    window = np.lib.stride_tricks.sliding_window_view
+    for shape, axis in (
+        (2, 1),
+        ((2, 3), (0, 2)),
+        ((1, 1, 1), None),
+        (9, 0),
+        (2, 5),
+        (3, -1),
+        (2, None),
+    ):
+        check(window, x, shape, axis)
+    check(window, x, (2,), axis=2)
+
+
 def test_reshape(x: Any) -> None:
     for shape in (-1, 60, (5, -1), (3, 20), (4, 4), (-1, -1), (7, -1), (1, 60, 1), [12, 5]):
         for order in "CF":
