@@ -133,9 +133,20 @@ def target_name(location: Location) -> str:
         return _root_name(node)
     if isinstance(parent, ast.Assign) and parent.value is node and len(parent.targets) == 1:
         return _plain_name(parent.targets[0])
+    if isinstance(parent, ast.Tuple) and len(chain) > 2:
+        return _unpacked_name(node, parent, chain[2])
     if isinstance(parent, ast.AnnAssign | ast.NamedExpr) and parent.value is node:
         return _plain_name(parent.target)
     return ""
+
+
+def _unpacked_name(node: ast.AST, values: ast.Tuple, assignment: ast.AST) -> str:
+    """The variable for one of several values, as in `a, b = x + 1, x + 2`."""
+    match assignment:
+        case ast.Assign([ast.Tuple(elts=targets)]) if len(targets) == len(values.elts):
+            return _plain_name(targets[values.elts.index(node)])  # type: ignore[arg-type]
+        case _:
+            return ""
 
 
 def _plain_name(target: ast.expr) -> str:
