@@ -9,9 +9,9 @@ __version__ = "0.1.0"
 
 # Names are imported when they are used, so that `import nbcomp` costs next to nothing.
 _PUBLIC = {
-    "jit": "nbcomp.pipeline",
+    "jit": "nbcomp.jitted",
     "compile": "nbcomp.pipeline",
-    "NumpyFallback": "nbcomp.pipeline",
+    "NumpyFallback": "nbcomp.jitted",
     "Compiled": "nbcomp.compiled",
     "CaptureError": "nbcomp.errors",
     "NbcompError": "nbcomp.errors",

@@ -66,6 +66,7 @@ class Compiled:
     program: Program
     kernels: tuple[CompiledKernel, ...]
     plan: Plan
+    plain: bool  # the plan's own result is the function's
     trace: Trace
     compile_seconds: float
     cold: bool
@@ -134,11 +135,6 @@ class Compiled:
         if self.plain:
             return results
         return self.finish(results, values)
-
-    @property
-    def plain(self) -> bool:
-        """Whether the plan's own result is the function's."""
-        return self.capture.single
 
     def finish(self, results: Any, values: Sequence[Any]) -> Any:
         """Write the caller's arrays, and put the outputs into what the function returns."""

@@ -1,4 +1,4 @@
-"""The pipeline: a Python function to a `Compiled`, and `jit`, which does that when it is called.
+"""The pipeline: a Python function to a `Compiled`.
 
     capture → graph passes → fusion → kernels → schedule → LLVM → machine code → plan
 
@@ -7,10 +7,8 @@ Every step is recorded in the `Trace`.
 
 from __future__ import annotations
 
-import threading
 import time
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +16,7 @@ import numpy as np
 
 from nbcomp.compiled import Compiled, CompiledKernel
 from nbcomp.errors import NbcompError, PassError, Unsupported
-from nbcomp.frontend.result import Out, bind
+from nbcomp.frontend.result import Out, Own, Static
 from nbcomp.frontend.trace import Capture, capture
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Input
@@ -30,14 +28,12 @@ from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.lowering.program import KernelStep, LibraryStep, Program, lower_program
 from nbcomp.loop.grammar import For
 from nbcomp.machine import host
-from nbcomp.runtime import interpret
-from nbcomp.runtime.entry import NativeFunction
-from nbcomp.runtime.plan import ArrayGuard, HostStep, Output, Plan, Step
+from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
 from nbcomp.runtime.pool import threads
 from nbcomp.schedule.default import default_schedule, grain, seconds
 from nbcomp.target.llvm.codegen import StageCode, generate
 from nbcomp.target.llvm.compile import compile_kernel, host_cpu
-from nbcomp.trace import Remark, Snapshot, Trace
+from nbcomp.trace import Snapshot, Trace
 from nbcomp.types import TensorType
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
@@ -48,11 +44,6 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     cse,
     materialise,
 )
-VARIANTS = 64  # signatures a jitted function keeps
-
-
-class NumpyFallback(UserWarning):
-    """A function, or a call of it, runs in NumPy instead of compiled code; the message says why."""
 
 
 # ------------------------------------------------------------------------------------- compiling
@@ -64,9 +55,8 @@ def compile(function: Any, *args: Any, **kwargs: Any) -> Compiled:
     Raises CaptureError where the program cannot be a graph, Unsupported for what is not compiled, and
     what the function itself raises.
     """
-    from nbcomp.frontend.result import bind as _  # noqa: F401
-
-    python = function.__wrapped__ if isinstance(function, Jit) else function
+    # A jitted function (which has variants) is compiled as the Python function it stands for.
+    python = function.__wrapped__ if hasattr(function, "variants") else function
     concrete = [_stand_in(a) for a in args]
     named = {k: _stand_in(v) for k, v in kwargs.items()}
     trace = Trace()
@@ -88,8 +78,10 @@ def compile_capture(function: Any, captured: Capture, trace: Trace, start: float
         Snapshot("capture", "graph", "The program as it was traced.", graph, trace.seconds["capture"])
     )
     fused = _graph_passes(graph, trace)
+    direct = results_of(captured)
+    writes = _native_writes(captured) if direct is not None else {}
     with trace.timed("lower"):
-        program = lower_program(fused)
+        program = lower_program(fused, writes)
     kernels, steps, cold = _kernels(program, trace)
     program = replace(
         program,
@@ -98,7 +90,7 @@ def compile_capture(function: Any, captured: Capture, trace: Trace, start: float
             for n, s in enumerate(program.steps)
         ),
     )
-    plan = _plan(captured, program, steps, kernels)
+    plan = _plan(captured, program, steps, kernels, direct)
     made = tuple(k for k in kernels if k is not None)
     return Compiled(
         name=graph.name,
@@ -109,6 +101,7 @@ def compile_capture(function: Any, captured: Capture, trace: Trace, start: float
         program=program,
         kernels=made,
         plan=plan,
+        plain=direct is not None,
         trace=trace,
         compile_seconds=time.perf_counter() - start,
         cold=cold,
@@ -252,16 +245,51 @@ def _host_step(step: LibraryStep) -> HostStep:
     return HostStep(step.node.op.reference, inputs, (out,), f"numpy.{step.node.op.name}")
 
 
+def results_of(captured: Capture) -> tuple[Out | Source, ...] | None:
+    """The results as a run time can hand them out by itself, in order: new arrays, and objects it finds.
+
+    None where it cannot: nested results, views, Python numbers, NumPy scalars as arguments.
+    """
+    tree = captured.result
+    leaves = tree if type(tree) is tuple else (tree,)
+    found: list[Out | Source] = []
+    for leaf in leaves:
+        if isinstance(leaf, Out) and leaf.python is None and leaf not in found:
+            found.append(leaf)
+        elif isinstance(leaf, Own):
+            found.append(leaf.source)
+        elif isinstance(leaf, Static):
+            found.append(Source("object", root=leaf.value))
+        else:
+            return None
+    shown = {leaf.index for leaf in found if isinstance(leaf, Out)}
+    written = set(_native_writes(captured))
+    every = shown | written == set(range(len(captured.graph.outputs)))
+    alone = shown.isdisjoint(written) and len(written) == len(captured.writes)
+    return tuple(found) if every and alone and captured.native and leaves else None
+
+
+def _native_writes(captured: Capture) -> dict[int, int]:
+    """Output → graph input whose array it becomes, where the array is a graph input."""
+    inputs = captured.guards[: len(captured.graph.inputs)]
+    places = {guard.source: k for k, guard in enumerate(inputs) if isinstance(guard, ArrayGuard)}
+    return {index: places[source] for source, index in captured.writes if source in places}
+
+
 def _plan(
     captured: Capture,
     program: Program,
     steps: list[Step | HostStep],
     kernels: list[CompiledKernel | None],
+    direct: tuple[Out | Source, ...] | None,
 ) -> Plan:
-    outputs = tuple(
+    made = [
         Output(t.dtype, t.shape, slot, scalar=k in captured.scalar_outputs)
         for k, (slot, t) in enumerate(program.outputs)
-    )
+    ]
+    outputs: tuple[Output | Given, ...] = tuple(made)
+    if direct is not None:
+        outputs = tuple(made[r.index] if isinstance(r, Out) else Given(r) for r in direct)
     machine = host()
     total = sum(seconds(s, machine) for k in kernels if k for s in k.kernel.stages)
     return Plan(
@@ -273,130 +301,11 @@ def _plan(
         constants=program.constants,
         temps=program.temps,
         arena=program.arena,
-        single=captured.single,
+        single=direct is not None and type(captured.result) is not tuple,
         seconds=total,
         disjoint=captured.disjoint,
         keep=tuple(k.machine for k in kernels if k),
     )
 
 
-# ------------------------------------------------------------------------------------------- jit
-
-
-class Jit:
-    """A function that is compiled when it is called, once for each signature.
-
-    `compiled` is the newest `Compiled`, `variants` are all of them; `fallbacks` says why calls ran in
-    NumPy instead.  `__wrapped__` is the Python function.
-    """
-
-    def __init__(self, function: Any) -> None:
-        self.__wrapped__ = function
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
-        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
-        self.__doc__ = getattr(function, "__doc__", None)
-        self.__module__ = getattr(function, "__module__", __name__)
-        self.variants: list[Compiled] = []
-        self.fallbacks: list[Unsupported] = []
-        self._refused: set[Any] = set()
-        self._lock = threading.RLock()
-        self._native: NativeFunction
-
-    @property
-    def compiled(self) -> Compiled | None:
-        """The newest variant."""
-        return self.variants[-1] if self.variants else None
-
-    def slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Everything the native entry refuses: keywords, new signatures, results that are trees."""
-        for variant in reversed(self.variants):
-            values = bind(variant.capture.signature, args, kwargs)
-            if variant.mismatch(values) is None:
-                return self._run(variant, values, args, kwargs)
-        key = _signature_key(args, kwargs)
-        if key in self._refused:
-            return self.__wrapped__(*args, **kwargs)
-        try:
-            variant = self.compile(*args, **kwargs)
-        except Unsupported as reason:
-            return self._in_numpy(reason, key, args, kwargs)
-        return self._run(variant, bind(variant.capture.signature, args, kwargs), args, kwargs)
-
-    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
-        """The variant for these arguments, compiled now if it is new."""
-        with self._lock:
-            made = compile(self, *args, **kwargs)
-            self.variants.append(made)
-            del self.variants[: -VARIANTS]
-            if _direct(made):
-                self._native.add(made.plan)
-            return made
-
-    def _run(
-        self, variant: Compiled, values: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        try:
-            return variant.run(values)
-        except interpret.StepFailed:
-            return self.__wrapped__(*args, **kwargs)
-
-    def _in_numpy(
-        self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        self._refused.add(key)
-        self.fallbacks.append(reason)
-        warnings.warn(f"{self.__name__} runs in NumPy: {reason}", NumpyFallback, stacklevel=3)
-        return self.__wrapped__(*args, **kwargs)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """As a method: bound to its instance like a function."""
-        if instance is None:
-            return self
-        import types
-
-        return types.MethodType(self, instance)
-
-    def __repr__(self) -> str:
-        return f"<nbcomp.jit {self.__qualname__}: {len(self.variants)} signatures compiled>"
-
-
-def _direct(compiled: Compiled) -> bool:
-    """Whether the native entry can give the function's result by itself."""
-    captured = compiled.capture
-    if captured.writes or not captured.native:
-        return False
-    if any(isinstance(s, HostStep) for s in compiled.plan.steps):
-        return False
-    tree = captured.result
-    if captured.single:
-        return True
-    plain = isinstance(tree, tuple) and len(tree) == len(compiled.plan.outputs) > 1
-    return plain and all(isinstance(t, Out) and t.index == k and t.python is None for k, t in enumerate(tree))
-
-
-def _signature_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Types and shapes of a call, to remember what was refused."""
-    return tuple(
-        (type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in args
-    ) + tuple((k, type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for k, v in kwargs.items())
-
-
-def jit(function: Any) -> Any:
-    """A function that compiles itself on its first call with each signature, and runs natively after.
-
-    Arguments and results are those of the function.  What cannot be compiled runs in NumPy, with a
-    `NumpyFallback` warning that says why; control flow that depends on array values raises CaptureError.
-    """
-    if isinstance(function, Jit):
-        return function
-    # A class of its own per function: its `__call__` is the native builtin, with no Python frame between.
-    made = Jit.__new__(type("Jit", (Jit,), {}))
-    made.__init__(function)  # type: ignore[misc]
-    made._native = NativeFunction(
-        made.__name__, made.__doc__, made.slow_path, lambda args, plan, step, status: function(*args)
-    )
-    type(made).__call__ = made._native.callable  # type: ignore[attr-defined]
-    return made
-
-
-__all__ = ["Jit", "NumpyFallback", "Remark", "compile", "compile_capture", "jit"]
+__all__ = ["compile", "compile_capture"]

@@ -63,6 +63,17 @@ def lower(group: Group, names: dict[Node, str]) -> Lowered:
     return _Lowering(group, names).run()
 
 
+def copy_kernel(node: Node, name: str, strides: tuple[int, ...]) -> Kernel:
+    """Copies a contiguous array into one with these strides (in elements)."""
+    dtype, shape = node.type.dtype, node.shape
+    source = Buffer("new", dtype, shape, contiguous_strides(shape), "input")
+    target = Buffer(name, dtype, shape, strides, "output")
+    writer = Writer()
+    with writer.loops([AXES[k % 8] for k in range(len(shape))], list(shape)) as index:
+        writer.add(Store(target, index, Load(dtype, source, index), node.location))
+    return Kernel(f"write_{name}", (source, target), writer.stage(), node.location)
+
+
 class _Lowering:
     def __init__(self, group: Group, names: dict[Node, str]) -> None:
         self.group, self.names = group, names

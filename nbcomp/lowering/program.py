@@ -15,7 +15,7 @@ from nbcomp.graph.op import Constant, Input, Library, View
 from nbcomp.graph.passes.fusion import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.printer import node_names
-from nbcomp.lowering.kernels import lower
+from nbcomp.lowering.kernels import copy_kernel, lower
 from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.types import TensorType, contiguous_strides
 
@@ -46,7 +46,8 @@ class Program:
     """Steps over numbered slots.
 
     Slots 0..n-1 are the graph's inputs.  constants: slot → array.  outputs: (slot, type) in order.
-    temps: slot → byte offset in an arena of `arena` bytes.
+    temps: slot → byte offset in an arena of `arena` bytes.  writes: output → slot of the input array
+    that the last steps copy it to; such an output is a temp.
     """
 
     steps: tuple[KernelStep | LibraryStep, ...]
@@ -55,6 +56,7 @@ class Program:
     outputs: tuple[tuple[int, TensorType], ...]
     temps: dict[int, int]
     arena: int
+    writes: dict[int, int]
 
     def __str__(self) -> str:
         return "\n\n".join(_describe(s) for s in self.steps)
@@ -66,14 +68,17 @@ def _describe(step: KernelStep | LibraryStep) -> str:
     return f"numpy {step.node.op.name}: {step.node.type}"
 
 
-def lower_program(fused: FusedGraph) -> Program:
-    """Kernels for all groups, and the memory plan."""
-    return _Planner(fused).run()
+def lower_program(fused: FusedGraph, writes: dict[int, int] | None = None) -> Program:
+    """Kernels for all groups, and the memory plan.
+
+    writes: outputs (by position) that are the new content of an input (by position).
+    """
+    return _Planner(fused, writes or {}).run()
 
 
 class _Planner:
-    def __init__(self, fused: FusedGraph) -> None:
-        self.fused = fused
+    def __init__(self, fused: FusedGraph, writes: dict[int, int]) -> None:
+        self.fused, self.writes = fused, writes
         self.graph = fused.graph
         self.slot: dict[Node, int] = {}
         self.sizes: dict[int, int] = {}  # temps only, in bytes
@@ -87,10 +92,12 @@ class _Planner:
         for node in self.graph.inputs:
             self.slot[node] = self.new_slot()
         outputs = []
-        for node in self.graph.outputs:
+        for position, node in enumerate(self.graph.outputs):
             base = storage(node)
             self.slot[base] = self.new_slot()
             outputs.append((self.slot[base], node.type))
+            if position in self.writes:
+                self.sizes[self.slot[base]] = node.type.nbytes
         names = node_names(self.graph)
         steps: list[KernelStep | LibraryStep] = []
         for group in self.fused.groups:
@@ -98,11 +105,14 @@ class _Planner:
                 steps.append(self.library(group))
             else:
                 steps.append(self.kernel(group, names))
+        steps += (self.copy_back(*pair) for pair in self.writes.items())
         temps, arena = self.place(steps)
         constants = {
             s: n.op.value for n, s in self.slot.items() if isinstance(n.op, Constant)
         }
-        return Program(tuple(steps), self.count, constants, tuple(outputs), temps, arena)
+        return Program(
+            tuple(steps), self.count, constants, tuple(outputs), temps, arena, dict(self.writes)
+        )
 
     def slot_of(self, node: Node) -> int:
         """The slot of a node's memory; a new temp or constant gets one."""
@@ -125,6 +135,14 @@ class _Planner:
             buffers.append(buffer)
             slots.append(slot)
         return KernelStep(replace(lowered.kernel, buffers=tuple(buffers)), tuple(slots), group)
+
+    def copy_back(self, output: int, position: int) -> KernelStep:
+        """Copy an output to the caller's array, when all that read the array have run."""
+        node, target = self.graph.outputs[output], self.graph.inputs[position]
+        strides = element_strides(target) or contiguous_strides(target.shape)
+        kernel = copy_kernel(node, target.name or "argument", strides)
+        group = Group(kernel.name, "map", (), (), node.shape, (), ())
+        return KernelStep(kernel, (self.slot_of(node), self.slot[target]), group)
 
     def library(self, group: Group) -> LibraryStep:
         (node,) = group.nodes

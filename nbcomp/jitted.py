@@ -1,0 +1,136 @@
+"""`jit`: a function that compiles itself when it is called, and runs natively after.
+
+Knows the pipeline and the run time's entry; what cannot be compiled runs in NumPy, and says so.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from nbcomp.compiled import Compiled
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.result import bind
+from nbcomp.pipeline import compile
+from nbcomp.runtime import interpret
+from nbcomp.runtime.entry import NativeFunction
+from nbcomp.runtime.plan import HostStep
+
+VARIANTS = 64  # signatures a jitted function keeps; the older half goes when there are more
+
+
+class NumpyFallback(UserWarning):
+    """A function, or a call of it, runs in NumPy instead of compiled code; the message says why."""
+
+
+
+class Jit:
+    """A function that is compiled when it is called, once for each signature.
+
+    `compiled` is the newest `Compiled`, `variants` are all of them; `fallbacks` says why calls ran in
+    NumPy instead.  `__wrapped__` is the Python function.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.__wrapped__ = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
+        self.__doc__ = getattr(function, "__doc__", None)
+        self.__module__ = getattr(function, "__module__", __name__)
+        self.variants: list[Compiled] = []
+        self.fallbacks: list[Unsupported] = []
+        self._refused: set[Any] = set()
+        self._lock = threading.RLock()
+        self._native: NativeFunction
+
+    @property
+    def compiled(self) -> Compiled | None:
+        """The newest variant."""
+        return self.variants[-1] if self.variants else None
+
+    def slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Everything the native entry refuses: keywords, new signatures, results that are trees."""
+        for variant in reversed(self.variants):
+            values = bind(variant.capture.signature, args, kwargs)
+            if variant.mismatch(values) is None:
+                return self._run(variant, values, args, kwargs)
+        key = _signature_key(args, kwargs)
+        if key in self._refused:
+            return self.__wrapped__(*args, **kwargs)
+        try:
+            variant = self.compile(*args, **kwargs)
+        except Unsupported as reason:
+            return self._in_numpy(reason, key, args, kwargs)
+        return self._run(variant, bind(variant.capture.signature, args, kwargs), args, kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
+        """The variant for these arguments, compiled now if it is new."""
+        with self._lock:
+            made = compile(self, *args, **kwargs)
+            self.variants.append(made)
+            if len(self.variants) > VARIANTS:
+                del self.variants[: VARIANTS // 2]
+                self._native.clear()
+                for kept in filter(_native, self.variants[:-1]):
+                    self._native.add(kept.plan)
+            if _native(made):
+                self._native.add(made.plan)
+            return made
+
+    def _run(
+        self, variant: Compiled, values: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        try:
+            return variant.run(values)
+        except interpret.StepFailed:
+            return self.__wrapped__(*args, **kwargs)
+
+    def _in_numpy(
+        self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        self._refused.add(key)
+        self.fallbacks.append(reason)
+        warnings.warn(f"{self.__name__} runs in NumPy: {reason}", NumpyFallback, stacklevel=3)
+        return self.__wrapped__(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: bound to its instance like a function."""
+        if instance is None:
+            return self
+        return types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<nbcomp.jit {self.__qualname__}: {len(self.variants)} signatures compiled>"
+
+
+def _native(compiled: Compiled) -> bool:
+    """Whether the native entry can run the plan and give the function's result by itself."""
+    return compiled.plain and not any(isinstance(s, HostStep) for s in compiled.plan.steps)
+
+
+def _signature_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Types and shapes of a call, to remember what was refused."""
+    return tuple(
+        (type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in args
+    ) + tuple((k, type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for k, v in kwargs.items())
+
+
+def jit(function: Any) -> Any:
+    """A function that compiles itself on its first call with each signature, and runs natively after.
+
+    Arguments and results are those of the function.  What cannot be compiled runs in NumPy, with a
+    `NumpyFallback` warning that says why; control flow that depends on array values raises CaptureError.
+    """
+    if isinstance(function, Jit):
+        return function
+    # A class of its own per function: its `__call__` is the native builtin, with no Python frame between.
+    made = Jit.__new__(type("Jit", (Jit,), {}))
+    made.__init__(function)  # type: ignore[misc]
+    made._native = NativeFunction(
+        made.__name__, made.__doc__, made.slow_path, lambda args, plan, step, status: function(*args)
+    )
+    type(made).__call__ = made._native.callable  # type: ignore[attr-defined]
+    return made
