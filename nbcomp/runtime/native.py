@@ -96,7 +96,7 @@ if hasattr(os, "register_at_fork"):  # a child must not inherit a compilation ha
 
 
 def library() -> Library | None:
-    """The compiled library of this process, or None; the first call takes some 25 ms."""
+    """The compiled library of this process, or None; the first call takes some 30 ms."""
     with _lock:
         return _library()
 
