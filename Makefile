@@ -23,17 +23,17 @@ help:
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "nbcomp needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 
 # One stamp per set of extras; a change of the requirements installs again.
 $(VENV)/.installed-lab: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing nbcomp and JupyterLab into $(VENV) ..."
-	$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[lab]'
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[lab]'
 	@touch $@
 
 $(VENV)/.installed-test: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing nbcomp, JupyterLab and the test tools into $(VENV) ..."
-	$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[lab,test,dev]'
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[lab,test,dev]'
 	@touch $@ $(VENV)/.installed-lab
 
 demo: $(VENV)/.installed-lab
