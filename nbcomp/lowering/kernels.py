@@ -34,9 +34,12 @@ from nbcomp.loop.grammar import (
     Var,
     affine,
     const,
+    expressions,
     index_add,
     index_scale,
+    loop_var,
     neutral,
+    walk_expr,
 )
 from nbcomp.types import INT64, DType, contiguous_strides
 
@@ -257,8 +260,11 @@ class _Lowering:
             and self.full(n.inputs[0])
         ]
         self.phases = self.number_phases()
-        kept = [k for k in range(len(space)) if k not in axes and k not in components]
-        self.tail = [k for k in kept if k > max(axes)]
+        order = self.memory_order()
+        self.reduced = [k for k in order if k in axes]
+        kept = [k for k in order if k not in axes]
+        last = order.index(self.reduced[-1])
+        self.tail = order[last + 1 :]
         late = max(self.phases.values(), default=0) > 0 and any(
             self.full(n) and self.phases[n] > 0 for n in self.group.nodes
         )
@@ -270,6 +276,38 @@ class _Lowering:
             self.split_rows(kept)
         else:
             self.rows(kept, row)
+
+    def memory_order(self) -> list[int]:
+        """The axes that are looped over, those with the largest steps in memory first.
+
+        Decided by the largest array that is read along all of them; else the order of the space.
+        """
+        space, components = self.group.space, self.group.components
+        axes = [k for k in range(len(space)) if k not in components]
+        best: tuple[int, list[int]] = (0, axes)
+        for load in self.probe(axes):
+            steps = dict.fromkeys(axes, 0)
+            for place, stride in zip(load.indices, load.buffer.strides, strict=True):
+                for var, factor in place.terms if isinstance(place, Affine) else ():
+                    steps[int(var[1:])] += abs(stride * factor)
+            if all(steps[k] or space[k] == 1 for k in axes) and load.buffer.nbytes > best[0]:
+                best = (load.buffer.nbytes, sorted(axes, key=lambda k: -steps[k]))
+        return best[1]
+
+    def probe(self, axes: list[int]) -> Iterator[Load]:
+        """What the reductions read, as loads indexed by one variable per axis, `a0`, `a1`, …"""
+        writer = Writer()
+        elements = Elements(writer, self.group.nodes, self.names)
+        elements.memory = self.elements.memory
+        position = {k: loop_var(f"a{k}") if self.group.space[k] > 1 else affine(0) for k in axes}
+        writer.depth = {f"a{k}": 0 for k in axes}
+        for node in self.main:
+            for _, index in self.operand_indices(node.inputs[0], position):  # type: ignore[arg-type]
+                if self.phases[node] == 0:
+                    writer.add(Let("probe", elements.at(node.inputs[0], index)))
+        for stmt in writer.stage():
+            for root in expressions(stmt):
+                yield from (e for e in walk_expr(root) if isinstance(e, Load))
 
     def full(self, node: Node) -> bool:
         """Whether a node (seen through views) has the whole space, components kept or not."""
@@ -397,7 +435,7 @@ class _Lowering:
         targets: dict[Node, Buffer],
         body: Callable[[dict[int, Expr], dict[Node, Buffer]], None],
     ) -> None:
-        axes = list(self.group.axes)
+        axes = self.reduced
         extents = [self.group.space[k] for k in axes]
         names = ["r" if len(axes) == 1 else f"r{n}" for n in range(len(axes))]
         with self.writer.loops(names, extents, self.location) as index:
@@ -411,7 +449,7 @@ class _Lowering:
         body: Callable[[dict[int, Expr], dict[Node, Buffer]], None],
     ) -> None:
         """Long sums by blocks, whose sums are then added up: the rounding error stays NumPy's."""
-        first, *rest = self.group.axes
+        first, *rest = self.reduced
         extent = self.group.space[first]
         chunk = max(1, BLOCK // max(1, row // max(extent, 1)))
         blocks = -(-extent // chunk)
@@ -606,7 +644,7 @@ class _Lowering:
 
     def split_rows(self, kept: list[int]) -> None:
         space = self.group.space
-        first, *rest = self.group.axes
+        first, *rest = self.reduced
         row = math.prod(space[k] for k in self.group.axes)
         extent = space[first]
         chunk = max(1, BLOCK // max(1, row // extent))
@@ -695,7 +733,7 @@ class _Lowering:
     # ---- columns: whole rows are added to a row of accumulators, so that memory is walked in order
 
     def columns(self, outer: list[int], row: int) -> None:
-        space, axes = self.group.space, self.group.axes
+        space = self.group.space
         first, *rest = self.tail
         inner = math.prod(space[k] for k in rest)
         tile = max(1, min(space[first], WIDE // max(inner, 1)))
@@ -714,7 +752,7 @@ class _Lowering:
             accumulators = self.column_accumulators(tile)
             width = self.block_extent(block, tile, space[first])
             self.each_column(block, tile, width, lambda where, _: self.start_columns(accumulators, where))
-            self.add_rows(at, axes[0], space[axes[0]], affine(0), block, tile, width, accumulators)
+            self.add_rows(at, self.reduced[0], space[self.reduced[0]], affine(0), block, tile, width, accumulators)
 
             def finish(where: Index, position: dict[int, Expr]) -> None:
                 for node, buffer in accumulators.items():
@@ -765,7 +803,7 @@ class _Lowering:
         accumulators: dict[Node, Buffer],
     ) -> None:
         """Add rows base..base+extent of the first reduced axis, several at a time, to the accumulators."""
-        others = [k for k in self.group.axes if k != axis]
+        others = [k for k in self.reduced if k != axis]
 
         def add(rows: list[Expr], position: dict[int, Expr]) -> None:
             def body(where: Index, columns: dict[int, Expr]) -> None:
@@ -824,7 +862,7 @@ class _Lowering:
     def split_columns(self, outer: list[int], tile: int, tiles: int, row: int, tasks: int) -> None:
         """The reduced axis in blocks too: partial rows, then their sum."""
         space = self.group.space
-        axis = self.group.axes[0]
+        axis = self.reduced[0]
         extent = space[axis]
         blocks = min(extent, max(2, -(-32 // tasks), -(-row // BLOCK)))
         chunk = -(-extent // blocks)
