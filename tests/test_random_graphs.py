@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import nbcomp
-from tests.levels import levels
+from nbcomp.levels import levels
 from tests.random_programs import Program, difference, generate, outputs, run_quietly
 
 SEEDS = range(120)  # every level

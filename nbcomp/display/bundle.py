@@ -18,7 +18,7 @@ from nbcomp.display import html as markup
 from nbcomp.display.payload import MIME, payload
 from nbcomp.display.plot import speedup_plot
 from nbcomp.display.text import headline, remarks_list, speed_table, text
-from nbcomp.display.view import SECTIONS, Compiled, Fallback, RemarkRow, View, view
+from nbcomp.display.view import SECTIONS, Compiled, Fallback, LevelCheck, RemarkRow, View, view
 
 Bundle = dict[str, Any]
 
@@ -49,13 +49,14 @@ class Report:
     value: Any = None
     comparison: Comparison | None = None
     scaling: Scaling | None = None
+    checks: tuple[LevelCheck, ...] = ()
     max_lines: int = markup.MAX_LINES  # of each text in the HTML form
     show: tuple[str, ...] = SECTIONS
 
     @cached_property
     def view(self) -> View:
         """What is shown, before it has a format."""
-        return view(self.compiled, self.comparison, self.scaling, self.show)
+        return view(self.compiled, self.comparison, self.scaling, self.checks, self.show)
 
     @property
     def headline(self) -> str:

@@ -44,6 +44,7 @@ def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
     """The report as one `<div class="nbcomp">`; `plot` is the data URI of the speed-up plot."""
     makers: dict[str, Callable[[], str]] = {
         "speed": lambda: _section("Speed across batch sizes", _speed(view, plot), opened=True),
+        "check": lambda: _section("Levels checked", _checks(view)),
         "graph": lambda: _section("Graph before and after the passes", _graphs(view), opened=True),
         "kernels": lambda: _section(
             f"Kernels ({len(view.kernels)})", _kernels(view.kernels, max_lines, view.name)
@@ -98,6 +99,11 @@ def _section(title: str, content: str, opened: bool = False) -> str:
         f'<details{" open" if opened else ""} style="margin:4px 0"><summary style="{SUMMARY}">'
         f"<b>{escape(title)}</b></summary>\n{content}</details>"
     )
+
+
+def _checks(view: View) -> str:
+    rows = [(c.level, c.words) for c in view.checks]
+    return _table(("level", "answer"), rows, left=(0, 1)) if rows else ""
 
 
 def _speed(view: View, plot: str) -> str:

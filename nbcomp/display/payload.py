@@ -35,6 +35,7 @@ def payload(view: View) -> dict[str, Any]:
         "passes": [asdict(p) for p in view.passes],
         "stages": [{"name": name, "seconds": value} for name, value in view.stages],
         "remarks": [asdict(r) for r in view.remarks],
+        "checks": [asdict(c) for c in view.checks],
         "speed": [asdict(r) for r in view.speed],
         "speed_notes": list(view.speed_notes),
     }

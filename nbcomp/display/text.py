@@ -19,6 +19,7 @@ def text(view: View, width: int = WIDTH) -> str:
     width = max(width, 40)
     blocks = [headline(view, width)]
     sections = (
+        ("check", "Levels checked", _table([(c.level, c.words) for c in view.checks], width)),
         ("kernels", "Kernels", kernels_table(view, width)),
         ("passes", "Passes", passes_table(view, width)),
         ("remarks", "Remarks", remarks_list(view.remarks, width)),

@@ -22,7 +22,7 @@ from nbcomp.loop.grammar import Call, Kernel, walk
 from nbcomp.trace import Location, Remark, Trace
 
 BUSY = 0.2  # cores other programs may use before the report says that they disturbed
-SECTIONS = ("speed", "graph", "kernels", "passes", "remarks")
+SECTIONS = ("speed", "check", "graph", "kernels", "passes", "remarks")
 LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 
 
@@ -149,6 +149,21 @@ class SpeedRow:
 
 
 @dataclass(frozen=True)
+class LevelCheck:
+    """One level of a compilation, run by itself: the distance of its answer from NumPy's, or how it
+    is wrong."""
+
+    level: str
+    ulp: float
+    problem: str
+
+    @property
+    def words(self) -> str:
+        """The outcome, in words."""
+        return f"WRONG: {self.problem}" if self.problem else f"right ({ulp_words(self.ulp)})"
+
+
+@dataclass(frozen=True)
 class View:
     """Everything the formats show."""
 
@@ -163,6 +178,7 @@ class View:
     remarks: tuple[RemarkRow, ...] = ()
     speed: tuple[SpeedRow, ...] = ()
     speed_notes: tuple[str, ...] = ()
+    checks: tuple[LevelCheck, ...] = ()
     show: tuple[str, ...] = SECTIONS
     compiled: Compiled | None = field(default=None, compare=False)
 
@@ -181,6 +197,7 @@ def view(
     compiled: Compiled | Fallback,
     comparison: Comparison | None = None,
     scaling: Scaling | None = None,
+    checks: Sequence[LevelCheck] = (),
     show: Sequence[str] = SECTIONS,
 ) -> View:
     """Collect what is to be shown: the headline, and those of `SECTIONS` that `show` names."""
@@ -188,6 +205,7 @@ def view(
         return _fallback_view(compiled)
     status, speed = _speed_sentence(comparison)
     sentences = [_compile_sentence(compiled), *speed, _difference_sentence(comparison)]
+    sentences.append(_check_sentence(checks))
     sentences.append(f"{_count(compiled.threads, 'thread')}, {compiled.target}")
     return View(
         name=compiled.name,
@@ -200,6 +218,7 @@ def view(
         remarks=tuple(map(remark_row, compiled.explain())),
         speed=tuple(_speed_rows(scaling)),
         speed_notes=tuple(_speed_notes(scaling)),
+        checks=tuple(checks),
         show=tuple(show),
         compiled=compiled,
     )
@@ -312,6 +331,13 @@ def _difference_sentence(comparison: Comparison | None) -> str:
     if comparison.ulp == 0:
         return "no difference from NumPy"
     return f"largest difference from NumPy {ulp_words(comparison.ulp)} ({comparison.absolute:.2g})"
+
+
+def _check_sentence(checks: Sequence[LevelCheck]) -> str:
+    bad = next((c for c in checks if c.problem), None)
+    if bad:
+        return f"first wrong level: {bad.level}: {bad.problem}"
+    return f"each of {_count(len(checks), 'level')} gives NumPy's answer" if checks else ""
 
 
 # ------------------------------------------------------------------------------------------- rows

@@ -49,12 +49,13 @@ def options(args: Any) -> Options:
         timed=bool(wanted) and not getattr(args, "no_bench", False),
         sizes=sizes(args.sizes) if args.sizes else tuple(settings.sizes),
         seconds=args.seconds or settings.seconds,
+        check=getattr(args, "check", False),
         max_lines=settings.max_lines,
         show=sections(args.show) if args.show else tuple(settings.show),
     )
 
 
-SHOW_HELP = "sections of the report: speed,graph,kernels,passes,remarks"
+SHOW_HELP = f"sections of the report: {','.join(SECTIONS)}"
 
 
 @magics_class
@@ -72,6 +73,7 @@ class CompilerMagics(Magics):
         "call", nargs="*", help="for %%compile: a call such as f(x); nothing: the last report"
     )
     @argument("--inputs", "-i", type=unquoted, default="", help='arguments, such as "x, y"')
+    @argument("--check", action="store_true", help="run every level; name the first wrong one")
     @argument("--no-bench", action="store_true", help="compare with NumPy, but do not time")
     @argument("--sizes", help="batch sizes to time, such as 1,64,4096")
     @argument("--seconds", type=float, help="about how long the timing may take")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from types import CellType, FunctionType
@@ -11,15 +11,22 @@ from typing import Any
 import nbcomp
 from nbcomp import bench
 from nbcomp.display.bundle import Report
-from nbcomp.display.view import SECTIONS, Fallback
+from nbcomp.display.view import SECTIONS, Fallback, LevelCheck
 from nbcomp.magics.cell import Call, is_compiled
+
+INTERPRETED = 50_000  # elements of all values together that the loop interpreter may work on
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a report is to hold: timings, at which batch sizes, within how many seconds."""
+    """What a report is to hold.
+
+    timed: timings, at these batch `sizes`, within about `seconds`.  check: the answer of each
+    level. max_lines: of each text.  show: the sections.
+    """
 
     timed: bool = True
+    check: bool = False
     sizes: tuple[int, ...] = bench.SIZES
     seconds: float = 5.0
     max_lines: int = 200
@@ -51,7 +58,34 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
             )
     else:
         comparison = bench.check(*both)
-    return Report(compiled, call.value, comparison, scaling, options.max_lines, options.show)
+    checks: tuple[LevelCheck, ...] = ()
+    if options.check or not comparison.agrees:
+        say(f"{name}: running every level …")
+        checks = tuple(check_levels(call, reference))
+    return Report(
+        compiled, call.value, comparison, scaling, checks, options.max_lines, options.show
+    )
+
+
+def check_levels(call: Call, reference: Callable[..., Any]) -> Iterator[LevelCheck]:
+    """Run each level of the compilation on the call's arguments, up to the first wrong one.
+
+    The interpreter of the loop levels is slow; they are left out for large arrays.
+    """
+    from nbcomp.levels import levels  # brings the whole compiler: not when the commands are loaded
+
+    theirs = bench.twin((call.args, call.kwargs))
+    wanted = reference(*theirs[0], **theirs[1])
+    work = sum(n.type.size for n in call.compiled.captured.nodes)
+    for level, run in levels(call.compiled, kernels=work <= INTERPRETED):
+        ours = bench.twin((call.args, call.kwargs))
+        found = bench.differences(run(*ours[0], **ours[1]), wanted)
+        found += bench.differences(ours, theirs, "arguments")
+        worst = bench.Comparison(found)
+        problem = next((f"{d.name} {d.problem}" for d in found if d.problem), "")
+        yield LevelCheck(level, worst.ulp, problem)
+        if problem:
+            return
 
 
 def plain(function: Any) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,11 @@ import pytest
 from IPython.core.error import UsageError
 
 import nbcomp
+from nbcomp import pipeline
 from nbcomp.display.bundle import Report
 from nbcomp.display.payload import MIME
+from nbcomp.graph.ir import Graph, rewrite
+from nbcomp.graph.op import REGISTRY
 from nbcomp.magics.cell import is_compiled
 from nbcomp.magics.measuring import plain
 
@@ -249,6 +253,34 @@ def test_timed_reports(data: Any) -> None:
 def test_sections_can_be_chosen(data: Any, show: str) -> None:
     data.value(SOFTMAX.replace("%%compile", f"%%compile --show {show}"))
     assert data.outputs[0].data[MIME]["show"] == show.split(",")
+
+
+def test_every_level_can_be_checked(data: Any) -> None:
+    data.value(SOFTMAX.replace("%%compile", "%%compile --check"))
+    shown = data.outputs[0].data
+    levels = [c["level"] for c in shown[MIME]["checks"]]
+    assert levels[0] == "graph after capture"
+    assert levels[-1] == "machine code"
+    assert any(level.startswith("kernels after") for level in levels)
+    assert f"each of {len(levels)} levels gives NumPy's answer" in shown["text/plain"]
+
+
+def test_the_first_wrong_level_is_named(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flip(graph: Graph) -> Graph:
+        """Turn sums into differences."""
+        minus = REGISTRY["subtract"]()
+        return rewrite(
+            graph,
+            lambda n, i: replace(n, op=minus, inputs=i) if n.op.name == "add" else None,
+        )
+
+    passes = (*pipeline.GRAPH_PASSES[:2], flip, *pipeline.GRAPH_PASSES[2:])
+    monkeypatch.setattr(pipeline, "GRAPH_PASSES", passes)
+    data.value("%%compile\ndef f(v):\n    return v + 1\nf(x)")
+    text = data.outputs[0].data["text/plain"]
+    assert "WRONG ANSWER: result differs at [0, 0]" in text
+    assert "first wrong level: graph after flip" in text
+    assert "not timed, because the answer is wrong" in text
 
 
 def test_a_report_is_an_object(data: Any) -> None:

@@ -40,9 +40,11 @@ def levels(compiled: Compiled, kernels: bool = True) -> Iterator[tuple[str, Run]
     yield "machine code", compiled
 
 
-def _bound(compiled: Compiled, args: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+def _bound(
+    compiled: Compiled, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], list[Any]]:
     """The bound arguments, and the arrays that are the graph's inputs."""
-    values = bind(compiled.capture.signature, args, {})
+    values = bind(compiled.capture.signature, args, kwargs)
     native = compiled.native_values(values)
     guards = compiled.capture.guards[: len(compiled.captured.inputs)]
     types = [node.type for node in compiled.captured.inputs]
@@ -54,8 +56,8 @@ def _graph_run(compiled: Compiled, value: Any) -> Run:
     graph = value.graph if isinstance(value, FusedGraph) else value
     assert isinstance(graph, Graph)
 
-    def run(*args: Any) -> Any:
-        values, inputs = _bound(compiled, args)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        values, inputs = _bound(compiled, args, kwargs)
         outputs = [np.array(a) for a in interpret_graph(graph, inputs)]
         return compiled.finish(tuple(outputs), values)
 
@@ -79,8 +81,8 @@ def _kernels_run(compiled: Compiled, stage: str) -> Run:
     position = stages.index(stage)
     chains = [[kernel for _, kernel in chain] for chain in _chains(compiled)]
 
-    def run(*args: Any) -> Any:
-        values, inputs = _bound(compiled, args)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        values, inputs = _bound(compiled, args, kwargs)
         memory = _Memory(compiled, inputs)
         kernels = iter(chains)
         for step in compiled.program.steps:
