@@ -26,7 +26,6 @@ class NumpyFallback(UserWarning):
     """A function, or a call of it, runs in NumPy instead of compiled code; the message says why."""
 
 
-
 class Jit:
     """A function that is compiled when it is called, once for each signature.
 
@@ -81,7 +80,11 @@ class Jit:
             return made
 
     def _run(
-        self, variant: Compiled, values: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        variant: Compiled,
+        values: Sequence[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         try:
             return variant.run(values)
@@ -115,7 +118,10 @@ def _signature_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Types and shapes of a call, to remember what was refused."""
     return tuple(
         (type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in args
-    ) + tuple((k, type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for k, v in kwargs.items())
+    ) + tuple(
+        (k, type(v), getattr(v, "dtype", None), getattr(v, "shape", None))
+        for k, v in kwargs.items()
+    )
 
 
 def jit(function: Any) -> Any:
@@ -130,7 +136,10 @@ def jit(function: Any) -> Any:
     made = Jit.__new__(type("Jit", (Jit,), {}))
     made.__init__(function)  # type: ignore[misc]
     made._native = NativeFunction(
-        made.__name__, made.__doc__, made.slow_path, lambda args, plan, step, status: function(*args)
+        made.__name__,
+        made.__doc__,
+        made.slow_path,
+        lambda args, plan, step, status: function(*args),
     )
     type(made).__call__ = made._native.callable  # type: ignore[attr-defined]
     return made

@@ -75,7 +75,9 @@ def compile_capture(function: Any, captured: Capture, trace: Trace, start: float
     """The rest of the pipeline, from a captured graph on."""
     graph = _with_strides(captured)
     trace.record(
-        Snapshot("capture", "graph", "The program as it was traced.", graph, trace.seconds["capture"])
+        Snapshot(
+            "capture", "graph", "The program as it was traced.", graph, trace.seconds["capture"]
+        )
     )
     fused = _graph_passes(graph, trace)
     direct = results_of(captured)
@@ -136,7 +138,9 @@ def _with_strides(captured: Capture) -> Graph:
             new[node] = node
         else:
             new[node] = replace(node, inputs=tuple(new[i] for i in node.inputs))
-    return Graph(graph.name, tuple(new[n] for n in graph.inputs), tuple(new[n] for n in graph.outputs))
+    return Graph(
+        graph.name, tuple(new[n] for n in graph.inputs), tuple(new[n] for n in graph.outputs)
+    )
 
 
 def _graph_passes(graph: Graph, trace: Trace) -> FusedGraph:
@@ -209,9 +213,7 @@ def _kernels(
         cold |= new
         compiled = CompiledKernel(kernel.name, step.group, kernel, code, made, not new)
         kernels.append(compiled)
-        slot_of = dict(
-            zip((b.memory for b in step.kernel.buffers), step.slots, strict=True)
-        )
+        slot_of = dict(zip((b.memory for b in step.kernel.buffers), step.slots, strict=True))
         for position, stage in enumerate(code.stages):
             slots = tuple(slot_of[kernel.buffers[k].memory] for k in stage.slots)
             steps.append(_step(compiled, position, stage, slots))

@@ -131,7 +131,9 @@ class Trace:
         for snapshot in self.snapshots:
             key = f"{snapshot.level} {snapshot.kernel}"
             before = last.get(key, "")
-            lines = difflib.unified_diff(before.splitlines(), snapshot.text.splitlines(), lineterm="", n=1)
+            lines = difflib.unified_diff(
+                before.splitlines(), snapshot.text.splitlines(), lineterm="", n=1
+            )
             result.append((snapshot, [] if not before else list(lines)[2:]))
             last[key] = snapshot.text
         return result

@@ -121,4 +121,6 @@ def rewrite(graph: Graph, rule: Callable[[Node, tuple[Node, ...]], Node | None])
         new[node] = result
     if not changed:
         return graph
-    return Graph(graph.name, tuple(new[n] for n in graph.inputs), tuple(new[n] for n in graph.outputs))
+    return Graph(
+        graph.name, tuple(new[n] for n in graph.inputs), tuple(new[n] for n in graph.outputs)
+    )

@@ -52,7 +52,9 @@ class Op:
     name: ClassVar[str] = ""
     dialect: ClassVar[str] = "tensor"
     numpy: ClassVar[tuple[Any, ...]] = ()
-    cost: ClassVar[int] = 1  # rough instructions per element; above CHEAP it is never computed twice
+    cost: ClassVar[int] = (
+        1  # rough instructions per element; above CHEAP it is never computed twice
+    )
 
     def __init_subclass__(cls, name: str = "", numpy: Sequence[Any] = (), **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

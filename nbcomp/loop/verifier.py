@@ -119,6 +119,8 @@ class _Checker:
                         self.fail(stmt, f"reads {expr.buffer.name} as {expr.dtype}")
                 case Select():
                     if expr.condition.dtype != np.bool_ or expr.yes.dtype != expr.no.dtype:
-                        self.fail(stmt, "a select with mixed dtypes or a condition that is not bool")
+                        self.fail(
+                            stmt, "a select with mixed dtypes or a condition that is not bool"
+                        )
                 case Const() | Apply() | Cast() | Var() | Affine():
                     pass

@@ -46,9 +46,7 @@ class Elements:
 
     def at(self, node: Node, index: Index) -> Expr:
         """The element of `node` at an index of its own shape."""
-        index = tuple(
-            affine(0) if n == 1 else i for i, n in zip(index, node.shape, strict=True)
-        )
+        index = tuple(affine(0) if n == 1 else i for i, n in zip(index, node.shape, strict=True))
         if node in self.finished:
             return self.finished[node](index)
         if isinstance(node.op, Constant) and node.op.value.ndim == 0:
@@ -101,7 +99,9 @@ class Elements:
             full = full_index(index, operand.shape, axes, node.op.keepdims, position)
             term = self.at(operand, full)
             pair = (total, term) if total is not None else None
-            total = term if pair is None else Apply(node.type.dtype, node.op.fn, pair, node.location)
+            total = (
+                term if pair is None else Apply(node.type.dtype, node.op.fn, pair, node.location)
+            )
         assert total is not None
         return total
 

@@ -43,7 +43,9 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.types import INT64, DType, contiguous_strides
 
-BLOCK = 2048  # terms added up before their sum joins the others: bounds the rounding error of long sums
+BLOCK = (
+    2048  # terms added up before their sum joins the others: bounds the rounding error of long sums
+)
 LONG = 4096  # reductions up to this length are one block
 WIDE = 1024  # columns reduced together: their accumulators stay in the first-level cache
 SPLIT = 1 << 15  # elements from which a reduction to few results is split over the cores
@@ -256,7 +258,9 @@ class _Lowering:
         self.main = [
             n
             for n in self.group.nodes
-            if isinstance(n.op, Reduce) and n.op.axes == axes and not is_tiny(n)
+            if isinstance(n.op, Reduce)
+            and n.op.axes == axes
+            and not is_tiny(n)
             and self.full(n.inputs[0])
         ]
         self.phases = self.number_phases()
@@ -337,7 +341,9 @@ class _Lowering:
         ) as index:
             at = dict(zip(kept, index, strict=True))
             keep = self.rows_to_keep(at)
-            last = max([self.phases[n] for n in (*self.main, *keep)] + self.full_output_phases() + [0])
+            last = max(
+                [self.phases[n] for n in (*self.main, *keep)] + self.full_output_phases() + [0]
+            )
             for phase in range(last + 1):
                 self.walk_row(phase, at, keep, row)
             self.row_outputs(at)
@@ -347,8 +353,11 @@ class _Lowering:
         return [self.phases[n] for n in self.outputs if self.is_full_output(n)]
 
     def is_full_output(self, node: Node) -> bool:
-        return self.full(node) and node in self.phases and node not in self.main and not isinstance(
-            node.op, Contract
+        return (
+            self.full(node)
+            and node in self.phases
+            and node not in self.main
+            and not isinstance(node.op, Contract)
         )
 
     def rows_to_keep(self, at: dict[int, Affine]) -> dict[Node, Buffer]:
@@ -502,9 +511,7 @@ class _Lowering:
             own = tuple(affine(int(p)) for p in position)
             self.writer.add(Store(buffer, (*at, *own), const(value, buffer.dtype), node.location))
 
-    def accumulate(
-        self, node: Node, position: dict[int, Expr], target: Buffer, at: Index
-    ) -> None:
+    def accumulate(self, node: Node, position: dict[int, Expr], target: Buffer, at: Index) -> None:
         """target[at, component] op= the operand's element, for every component."""
         assert isinstance(node.op, Reduce)
         operand = node.inputs[0]
@@ -619,7 +626,9 @@ class _Lowering:
                 value = self.elements.at(node, index)
                 self.writer.add(Store(buffer, index, value, node.location))
 
-    def row_indices(self, node: Node, at: dict[int, Affine], gone: Sequence[int]) -> Iterator[Index]:
+    def row_indices(
+        self, node: Node, at: dict[int, Affine], gone: Sequence[int]
+    ) -> Iterator[Index]:
         """The indices of a per-row node: one, or one per component it keeps."""
         space, axes, components = self.group.space, self.group.axes, self.group.components
         keeps = [k for k in range(len(space)) if k not in axes]
@@ -652,7 +661,11 @@ class _Lowering:
         outer = [space[k] for k in kept]
         names = [AXES[n % 8] for n in range(len(kept))]
         parts = {
-            n: self.temp(f"{n.name or n.op.name}_parts", n.type.dtype, (blocks, *outer, *self.component_shape(n)))
+            n: self.temp(
+                f"{n.name or n.op.name}_parts",
+                n.type.dtype,
+                (blocks, *outer, *self.component_shape(n)),
+            )
             for n in self.main
         }
         with (
@@ -664,7 +677,9 @@ class _Lowering:
             inner = self.block_extent(block, chunk, extent)
             with (
                 self.writer.loop("r", inner, self.location) as within,
-                self.writer.loops([f"r{n}" for n in range(len(rest))], [space[k] for k in rest]) as tail,
+                self.writer.loops(
+                    [f"r{n}" for n in range(len(rest))], [space[k] for k in rest]
+                ) as tail,
             ):
                 place = index_add(index_scale(block, chunk), within)
                 position = {**at, first: place, **dict(zip(rest, tail, strict=True))}
@@ -700,7 +715,8 @@ class _Lowering:
             return parts, blocks
         groups = -(-blocks // GROUP)
         fewer = {
-            n: self.temp(f"{b.name}_groups", b.dtype, (groups, *b.shape[1:])) for n, b in parts.items()
+            n: self.temp(f"{b.name}_groups", b.dtype, (groups, *b.shape[1:]))
+            for n, b in parts.items()
         }
         with (
             self.writer.loop("g", groups, self.location) as group,
@@ -751,8 +767,19 @@ class _Lowering:
             at: dict[int, Expr] = dict(zip(outer, index, strict=True))
             accumulators = self.column_accumulators(tile)
             width = self.block_extent(block, tile, space[first])
-            self.each_column(block, tile, width, lambda where, _: self.start_columns(accumulators, where))
-            self.add_rows(at, self.reduced[0], space[self.reduced[0]], affine(0), block, tile, width, accumulators)
+            self.each_column(
+                block, tile, width, lambda where, _: self.start_columns(accumulators, where)
+            )
+            self.add_rows(
+                at,
+                self.reduced[0],
+                space[self.reduced[0]],
+                affine(0),
+                block,
+                tile,
+                width,
+                accumulators,
+            )
 
             def finish(where: Index, position: dict[int, Expr]) -> None:
                 for node, buffer in accumulators.items():
@@ -765,7 +792,9 @@ class _Lowering:
     def column_accumulators(self, tile: int) -> dict[Node, Buffer]:
         shape = (tile, *(self.group.space[k] for k in self.tail[1:]))
         return {
-            n: self.local(n.name or f"{n.op.name}_", n.type.dtype, (*shape, *self.component_shape(n)))
+            n: self.local(
+                n.name or f"{n.op.name}_", n.type.dtype, (*shape, *self.component_shape(n))
+            )
             for n in self.main
         }
 
@@ -887,7 +916,9 @@ class _Lowering:
             at: dict[int, Expr] = dict(zip(outer, index, strict=True))
             accumulators = self.column_accumulators(tile)
             width = self.block_extent(block, tile, space[self.tail[0]])
-            self.each_column(block, tile, width, lambda where, _: self.start_columns(accumulators, where))
+            self.each_column(
+                block, tile, width, lambda where, _: self.start_columns(accumulators, where)
+            )
             base = index_scale(piece, chunk)
             whole = extent // chunk
             if whole * chunk == extent:
@@ -902,7 +933,9 @@ class _Lowering:
                         own = tuple(affine(int(c)) for c in component)
                         value = Load(buffer.dtype, buffer, (*where, *own))
                         self.writer.add(
-                            Store(parts[node], (piece, *index, *columns, *own), value, node.location)
+                            Store(
+                                parts[node], (piece, *index, *columns, *own), value, node.location
+                            )
                         )
 
             self.each_column(block, tile, width, store)
@@ -952,7 +985,9 @@ class _Lowering:
             at: dict[int, Expr] = dict(zip(outer, index, strict=True))
             accumulators = self.column_accumulators(tile)
             width = self.block_extent(block, tile, space[self.tail[0]])
-            self.each_column(block, tile, width, lambda where, _: self.start_columns(accumulators, where))
+            self.each_column(
+                block, tile, width, lambda where, _: self.start_columns(accumulators, where)
+            )
             with self.writer.loop("b", blocks, self.location) as piece:
 
                 def add(where: Index, position: dict[int, Expr]) -> None:
@@ -961,9 +996,7 @@ class _Lowering:
                         assert isinstance(node.op, Reduce)
                         for component in np.ndindex(*self.component_shape(node)):
                             own = tuple(affine(int(c)) for c in component)
-                            value = Load(
-                                buffer.dtype, parts[node], (piece, *index, *columns, *own)
-                            )
+                            value = Load(buffer.dtype, parts[node], (piece, *index, *columns, *own))
                             self.writer.add(
                                 Accumulate(buffer, (*where, *own), node.op.fn, value, node.location)
                             )
@@ -980,9 +1013,7 @@ class _Lowering:
 
 
 def _stepped(index: Index, factors: tuple[int, ...], offsets: tuple[int, ...]) -> Index:
-    return tuple(
-        index_scale(i, f, o) for i, f, o in zip(index, factors, offsets, strict=True)
-    )
+    return tuple(index_scale(i, f, o) for i, f, o in zip(index, factors, offsets, strict=True))
 
 
 def _identifier(name: str) -> str:

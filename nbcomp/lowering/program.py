@@ -107,9 +107,7 @@ class _Planner:
                 steps.append(self.kernel(group, names))
         steps += (self.copy_back(*pair) for pair in self.writes.items())
         temps, arena = self.place(steps)
-        constants = {
-            s: n.op.value for n, s in self.slot.items() if isinstance(n.op, Constant)
-        }
+        constants = {s: n.op.value for n, s in self.slot.items() if isinstance(n.op, Constant)}
         return Program(
             tuple(steps), self.count, constants, tuple(outputs), temps, arena, dict(self.writes)
         )
@@ -151,9 +149,7 @@ class _Planner:
         for operand in node.inputs:
             strides = element_strides(operand) or contiguous_strides(operand.shape)
             size = operand.type.dtype.itemsize
-            inputs.append(
-                (self.slot_of(operand), operand.type, tuple(s * size for s in strides))
-            )
+            inputs.append((self.slot_of(operand), operand.type, tuple(s * size for s in strides)))
         return LibraryStep(node, tuple(inputs), (self.slot_of(node), node.type), group)
 
     # ------------------------------------------------------------------------------------- memory

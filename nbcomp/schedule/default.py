@@ -104,7 +104,9 @@ def _vectorize_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
 
 
 def _short(loop: For) -> bool:
-    return isinstance(loop.extent, Affine) and not loop.extent.terms and loop.extent.constant <= SHORT
+    return (
+        isinstance(loop.extent, Affine) and not loop.extent.terms and loop.extent.constant <= SHORT
+    )
 
 
 def _unroll_factor(loop: For) -> int:

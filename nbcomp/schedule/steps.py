@@ -54,7 +54,9 @@ def parallelize(kernel: Kernel, loop: str) -> Kernel:
     """`for i in 0..n: S(i)`  ->  `for i in 0..n parallel: S(i)`, for an outermost loop of known extent"""
     top = [s for s in kernel.stages if isinstance(s, For) and s.var == loop]
     if not top:
-        raise ScheduleError(f"{loop} is not an outermost loop: only those are spread over the cores")
+        raise ScheduleError(
+            f"{loop} is not an outermost loop: only those are spread over the cores"
+        )
     if not isinstance(top[0].extent, Affine):
         raise ScheduleError(f"the extent of {loop} is not known before it starts")
     for stmt in walk(top[0].body):
@@ -187,7 +189,9 @@ class _Merge:
             first, second = indices[places[0]], indices[places[1]]
             self.pair(buffer, places[0], first, second)
         else:
-            raise ScheduleError(f"{buffer.name} is not read along both {self.outer} and {self.inner}")
+            raise ScheduleError(
+                f"{buffer.name} is not read along both {self.outer} and {self.inner}"
+            )
         if buffer in self.free and buffer in self.axis:
             raise ScheduleError(f"{buffer.name} is read in two ways")
 
@@ -210,9 +214,7 @@ class _Merge:
         k = self.axis[buffer]
         first = indices[k]
         assert isinstance(first, Affine)
-        rest = Affine(
-            INT64, tuple(t for t in first.terms if t[0] != self.outer), first.constant
-        )
+        rest = Affine(INT64, tuple(t for t in first.terms if t[0] != self.outer), first.constant)
         place = index_add(index_scale(rest, self.extent), loop_var(self.outer))
         return (*indices[:k], place, *indices[k + 2 :])
 
@@ -266,9 +268,7 @@ def _declared(
 
 
 def _mentions(e: Expr, var: str) -> bool:
-    return any(
-        isinstance(x, Affine) and any(v == var for v, _ in x.terms) for x in walk_expr(e)
-    )
+    return any(isinstance(x, Affine) and any(v == var for v, _ in x.terms) for x in walk_expr(e))
 
 
 def _only_loop(found: For, inner: str) -> For:
@@ -300,18 +300,14 @@ def _at(kernel: Kernel, loop: str, change: Callable[[For], Stmt]) -> Kernel:
     return replace(kernel, stages=stages)
 
 
-def _replace_in(
-    stmt: Stmt, old: Stmt, new: Stmt, buffer: Callable[[Buffer], Buffer]
-) -> Stmt:
+def _replace_in(stmt: Stmt, old: Stmt, new: Stmt, buffer: Callable[[Buffer], Buffer]) -> Stmt:
     if stmt is old:
         return new
     if isinstance(stmt, Alloc):
         return replace(stmt, buffer=buffer(stmt.buffer))
     if not bodies(stmt):
         return stmt
-    return map_stmt(
-        stmt, lambda e: e, lambda b: b, lambda s: _replace_in(s, old, new, buffer)
-    )
+    return map_stmt(stmt, lambda e: e, lambda b: b, lambda s: _replace_in(s, old, new, buffer))
 
 
 def _substitute(body: tuple[Stmt, ...], var: str, by: Expr) -> tuple[Stmt, ...]:

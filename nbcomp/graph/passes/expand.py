@@ -21,7 +21,9 @@ def expand(graph: Graph) -> Graph:
             new[node] = _expanded(new[node])
     if all(a is b for a, b in new.items()):
         return graph
-    return Graph(graph.name, tuple(new[n] for n in graph.inputs), tuple(new[n] for n in graph.outputs))
+    return Graph(
+        graph.name, tuple(new[n] for n in graph.inputs), tuple(new[n] for n in graph.outputs)
+    )
 
 
 def _expanded(node: Node) -> Node:
@@ -37,7 +39,9 @@ def _expanded(node: Node) -> Node:
             continue
         m = replace(n, inputs=tuple(done[i] for i in n.inputs))
         # An expansion may reach through its inputs to what was there before: that is left alone.
-        done[n] = _expanded(m) if isinstance(m.op, Composite) else (n if m.inputs == n.inputs else m)
+        done[n] = (
+            _expanded(m) if isinstance(m.op, Composite) else (n if m.inputs == n.inputs else m)
+        )
     result = done[result]
     if result in stop or not node.name:
         return result

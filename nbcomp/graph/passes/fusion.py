@@ -198,7 +198,12 @@ class _Fuser:
     def refuse(self, node: Node, producer: _Draft, why: str) -> None:
         last = producer.nodes[-1]
         self.remarks.append(
-            Remark("missed", "fusion", f"{_title(last)} and {_title(node)} are kept apart: {why}", node.location)
+            Remark(
+                "missed",
+                "fusion",
+                f"{_title(last)} and {_title(node)} are kept apart: {why}",
+                node.location,
+            )
         )
 
     # ------------------------------------------------------------------------------------ legality
@@ -235,7 +240,9 @@ class _Fuser:
         """How a node's result sits in a group's space: "full", "row" (reduced) or "" (elsewhere)."""
         if _matches(node.shape, draft.space, draft.components):
             return "full"
-        if draft.axes and _matches(node.shape, draft.space, (*draft.axes, *draft.components), draft.axes):
+        if draft.axes and _matches(
+            node.shape, draft.space, (*draft.axes, *draft.components), draft.axes
+        ):
             return "row"
         return ""
 
@@ -314,7 +321,10 @@ class _Fuser:
             return "its elements are read at several places"
         if not self.private(producer, draft):
             return "it is needed elsewhere too"
-        if not _aligned(seen[0]) and self.evaluations(seen[0], seen[0].shape) > base_of(seen[0]).type.size:
+        if (
+            not _aligned(seen[0])
+            and self.evaluations(seen[0], seen[0].shape) > base_of(seen[0]).type.size
+        ):
             return "it would be computed more than once"
         return ""
 
@@ -324,9 +334,7 @@ class _Fuser:
             return f"it reduces {_axes(draft)}, after a reduction of {_axes(producer)}"
         if draft.components and draft.components != producer.components:
             return "they run over different shapes"
-        if any(
-            self.group.get(base_of(i)) is producer and not _aligned(i) for i in node.inputs
-        ):
+        if any(self.group.get(base_of(i)) is producer and not _aligned(i) for i in node.inputs):
             return "its result is read in another order"
         level = self.level(node, producer)
         if isinstance(node.op, Reduce):
@@ -457,7 +465,9 @@ def _title(node: Node) -> str:
     if node.name:
         return f"`{node.name}`"
     source = node.location.source().strip() if node.location else ""
-    return f"`{source}`" if source and "\n" not in source and len(source) < 60 else f"`{node.op.name}`"
+    return (
+        f"`{source}`" if source and "\n" not in source and len(source) < 60 else f"`{node.op.name}`"
+    )
 
 
 def _dims(shape: tuple[int, ...]) -> str:

@@ -116,9 +116,7 @@ def view_strides(node: Node) -> tuple[int, ...] | None:
     inner = element_strides(node.inputs[0])
     if inner is None or node.type.size == 0:
         return None
-    index = tuple(
-        loop_var(f"v{k}") if n > 1 else affine(0) for k, n in enumerate(node.shape)
-    )
+    index = tuple(loop_var(f"v{k}") if n > 1 else affine(0) for k, n in enumerate(node.shape))
     strides = [0] * len(node.shape)
     for place, step in zip(node.op.source(index, node.inputs[0].type), inner, strict=True):
         if not isinstance(place, Affine) or place.constant:

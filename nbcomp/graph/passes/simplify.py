@@ -48,8 +48,10 @@ def cse(graph: Graph) -> Graph:
             return None
         if key in seen:
             return seen[key]
-        kept = node if inputs == node.inputs else Node(
-            node.op, inputs, node.type, node.location, node.name, node.weak
+        kept = (
+            node
+            if inputs == node.inputs
+            else Node(node.op, inputs, node.type, node.location, node.name, node.weak)
         )
         seen[key] = kept
         return kept

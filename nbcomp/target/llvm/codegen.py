@@ -220,7 +220,9 @@ class _Stage:
 
     def _text(self, symbol: str) -> str:
         scope = f"!dbg !{10 + self.number}"
-        written = {s.buffer.memory for s in walk((self.stage,)) if isinstance(s, Store | Accumulate)}
+        written = {
+            s.buffer.memory for s in walk((self.stage,)) if isinstance(s, Store | Accumulate)
+        }
         pointers = []
         for buffer in self.used:
             # Outputs and temps are the run time's own memory: nothing else points there.
