@@ -290,9 +290,10 @@ def resized(args: Sequence[Any], positions: Sequence[int], size: int) -> tuple[A
 
 
 class Neighbours:
-    """How many cores other programs have kept busy since this was made; 0 where it is not known.
+    """How many of our cores other programs have kept busy since this was made; 0 when not known.
 
-    From the sums of /proc/stat (proc(5)), in clock ticks; iowait and idle time are not work.
+    From the sums of /proc/stat (proc(5)), in clock ticks; iowait and idle time are not work.  Cores
+    this process may not use are taken to be the ones the others use first.
     """
 
     def __init__(self) -> None:
@@ -300,8 +301,10 @@ class Neighbours:
 
     def cores(self) -> float:
         """The mean number so far."""
-        elapsed = time.perf_counter() - self._start
-        return max(self._seconds() - self._busy, 0.0) / elapsed if elapsed > 0 else 0.0
+        elapsed = max(time.perf_counter() - self._start, 1e-9)
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+        elsewhere = (os.cpu_count() or usable) - usable
+        return max((self._seconds() - self._busy) / elapsed - elsewhere, 0.0)
 
     @staticmethod
     def _seconds() -> float:

@@ -6,12 +6,18 @@ nothing.  Nothing here plots or compiles until a command is used.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from IPython.core.interactiveshell import InteractiveShell
 
+from nbcomp.display.bundle import Bundle, Report
+from nbcomp.display.view import Compiled
 from nbcomp.magics.commands import CompilerMagics
 from nbcomp.magics.completion import add_completion, remove_completion
 from nbcomp.magics.settings import add_settings, remove_settings
 
+_COMPILED = "nbcomp.compiled.Compiled"
 COMMANDS = {"line": ("compile", "ir", "explain", "bench"), "cell": ("compile",)}
 
 
@@ -20,6 +26,21 @@ def load(shell: InteractiveShell) -> None:
     add_settings(shell)
     shell.register_magics(CompilerMagics(shell))
     add_completion(shell)
+    _bundles(shell).for_type_by_name("nbcomp.compiled", "Compiled", show_compiled)
+
+
+def show_compiled(
+    compiled: Compiled,
+    include: Collection[str] | None = None,
+    exclude: Collection[str] | None = None,
+) -> Bundle:
+    """A compiled function by itself is shown as its report, without measurements."""
+    return Report(compiled)._repr_mimebundle_(include, exclude)
+
+
+def _bundles(shell: InteractiveShell) -> Any:
+    formatter: Any = shell.display_formatter
+    return formatter.mimebundle_formatter
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -28,4 +49,6 @@ def unload(shell: InteractiveShell) -> None:
         for name in names:
             shell.magics_manager.magics[kind].pop(name, None)
     remove_completion(shell)
+    if _COMPILED in _bundles(shell):
+        _bundles(shell).pop(_COMPILED)
     remove_settings(shell)

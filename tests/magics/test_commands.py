@@ -13,6 +13,7 @@ from IPython.core.error import UsageError
 
 from nbcomp import magics
 from nbcomp.display.bundle import Explanation, Listing, Report
+from nbcomp.display.payload import MIME
 from nbcomp.magics.settings import NbComp
 
 
@@ -67,6 +68,14 @@ def test_compile_returns_a_report_and_leaves_names_alone(data: Any) -> None:
     assert data.names["g"] is data.names["plain"]
     assert data.value("%compile f(x, scale=3.0)").comparison.agrees
     assert data.value("%compile g --inputs x").value.shape == (6, 5)
+
+
+def test_a_compiled_function_shows_its_report(data: Any) -> None:
+    shown = data.shell.display_formatter.format(data.names["f"].compiled)[0]
+    assert {"text/plain", "text/html", MIME} <= shown.keys()
+    assert "not compared with NumPy" in shown["text/plain"]
+    magics.unload(data.shell)
+    assert MIME not in data.shell.display_formatter.format(data.names["f"].compiled)[0]
 
 
 def test_bench(data: Any) -> None:
