@@ -54,8 +54,9 @@ class CompiledKernel:
 class Compiled:
     """A compiled function for one signature.
 
-    `captured` is the graph as written, `graph` after all passes; `groups` became `kernels`.  Calling it
-    runs the machine code; arguments it was not compiled for raise `NbcompError` and say why.
+    `captured` is the graph as written, `graph` after all passes; `groups` became `kernels`.
+    Calling it runs the machine code; arguments it was not compiled for raise `NbcompError` and say
+    why.
     """
 
     name: str

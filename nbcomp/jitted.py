@@ -5,6 +5,7 @@ Knows the pipeline and the run time's entry; what cannot be compiled runs in Num
 
 from __future__ import annotations
 
+import inspect
 import threading
 import types
 import warnings
@@ -17,7 +18,6 @@ from nbcomp.frontend.result import bind
 from nbcomp.pipeline import compile
 from nbcomp.runtime import interpret
 from nbcomp.runtime.entry import NativeFunction
-from nbcomp.runtime.plan import HostStep
 
 VARIANTS = 64  # signatures a jitted function keeps; the older half goes when there are more
 
@@ -29,8 +29,8 @@ class NumpyFallback(UserWarning):
 class Jit:
     """A function that is compiled when it is called, once for each signature.
 
-    `compiled` is the newest `Compiled`, `variants` are all of them; `fallbacks` says why calls ran in
-    NumPy instead.  `__wrapped__` is the Python function.
+    `compiled` is the newest `Compiled`, `variants` are all of them; `fallbacks` says why calls ran
+    in NumPy instead.  `__wrapped__` is the Python function.
     """
 
     def __init__(self, function: Any) -> None:
@@ -43,7 +43,18 @@ class Jit:
         self.fallbacks: list[Unsupported] = []
         self._refused: set[Any] = set()
         self._lock = threading.RLock()
-        self._native: NativeFunction
+        self._native = NativeFunction(
+            self.__name__,
+            self.__doc__,
+            self.slow_path,
+            lambda args, plan, step, status: function(*args),
+            _signature(function),
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The first call; it puts the native entry in its own place."""
+        type(self).__call__ = self._native.callable  # type: ignore[method-assign]
+        return self._native.callable(*args, **kwargs)
 
     @property
     def compiled(self) -> Compiled | None:
@@ -71,10 +82,9 @@ class Jit:
             made = compile(self, *args, **kwargs)
             self.variants.append(made)
             if len(self.variants) > VARIANTS:
+                for old in self.variants[: VARIANTS // 2]:
+                    self._native.remove(old.plan)
                 del self.variants[: VARIANTS // 2]
-                self._native.clear()
-                for kept in filter(_native, self.variants[:-1]):
-                    self._native.add(kept.plan)
             if _native(made):
                 self._native.add(made.plan)
             return made
@@ -110,8 +120,16 @@ class Jit:
 
 
 def _native(compiled: Compiled) -> bool:
-    """Whether the native entry can run the plan and give the function's result by itself."""
-    return compiled.plain and not any(isinstance(s, HostStep) for s in compiled.plan.steps)
+    """Whether the native entry can check the arguments and give the function's result by itself."""
+    return compiled.plain and compiled.capture.native
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    """The function's signature, None where Python cannot tell."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
 
 
 def _signature_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -128,18 +146,13 @@ def jit(function: Any) -> Any:
     """A function that compiles itself on its first call with each signature, and runs natively after.
 
     Arguments and results are those of the function.  What cannot be compiled runs in NumPy, with a
-    `NumpyFallback` warning that says why; control flow that depends on array values raises CaptureError.
+    `NumpyFallback` warning that says why; control flow that depends on array values raises
+    CaptureError.
     """
     if isinstance(function, Jit):
         return function
-    # A class of its own per function: its `__call__` is the native builtin, with no Python frame between.
+    # A class of its own per function: its `__call__` is the native builtin, with no Python frame
+    # between.
     made = Jit.__new__(type("Jit", (Jit,), {}))
     made.__init__(function)  # type: ignore[misc]
-    made._native = NativeFunction(
-        made.__name__,
-        made.__doc__,
-        made.slow_path,
-        lambda args, plan, step, status: function(*args),
-    )
-    type(made).__call__ = made._native.callable  # type: ignore[attr-defined]
     return made

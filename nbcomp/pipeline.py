@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from nbcomp.compiled import Compiled, CompiledKernel
 from nbcomp.errors import NbcompError, PassError, Unsupported
-from nbcomp.frontend.result import Out, Own, Static
+from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, rebuild
 from nbcomp.frontend.trace import Capture, capture
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Input
@@ -52,8 +52,8 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
 def compile(function: Any, *args: Any, **kwargs: Any) -> Compiled:
     """Compile a function for these arguments (arrays, numbers, or `nbcomp.f32[…]` types).
 
-    Raises CaptureError where the program cannot be a graph, Unsupported for what is not compiled, and
-    what the function itself raises.
+    Raises CaptureError where the program cannot be a graph, Unsupported for what is not compiled,
+    and what the function itself raises.
     """
     # A jitted function (which has variants) is compiled as the Python function it stands for.
     python = function.__wrapped__ if hasattr(function, "variants") else function
@@ -80,8 +80,8 @@ def compile_capture(function: Any, captured: Capture, trace: Trace, start: float
         )
     )
     fused = _graph_passes(graph, trace)
-    direct = results_of(captured)
-    writes = _native_writes(captured) if direct is not None else {}
+    results = results_of(captured)
+    writes = _native_writes(captured) if results else {}
     with trace.timed("lower"):
         program = lower_program(fused, writes)
     kernels, steps, cold = _kernels(program, trace)
@@ -92,7 +92,7 @@ def compile_capture(function: Any, captured: Capture, trace: Trace, start: float
             for n, s in enumerate(program.steps)
         ),
     )
-    plan = _plan(captured, program, steps, kernels, direct)
+    plan = _plan(captured, program, steps, kernels, results)
     made = tuple(k for k in kernels if k is not None)
     return Compiled(
         name=graph.name,
@@ -103,7 +103,7 @@ def compile_capture(function: Any, captured: Capture, trace: Trace, start: float
         program=program,
         kernels=made,
         plan=plan,
-        plain=direct is not None,
+        plain=results is not None,
         trace=trace,
         compile_seconds=time.perf_counter() - start,
         cold=cold,
@@ -247,28 +247,65 @@ def _host_step(step: LibraryStep) -> HostStep:
     return HostStep(step.node.op.reference, inputs, (out,), f"numpy.{step.node.op.name}")
 
 
-def results_of(captured: Capture) -> tuple[Out | Source, ...] | None:
-    """The results as a run time can hand them out by itself, in order: new arrays, and objects it finds.
+@dataclass(frozen=True)
+class Results:
+    """What a call gives back, as the run time does it: its own outputs, then `finish`.
 
-    None where it cannot: nested results, views, Python numbers, NumPy scalars as arguments.
+    outputs: new arrays (by graph output) and objects found at call time.  finish: puts them into
+    the function's result, None where they are the result: one output by itself when `single`, else
+    a tuple.
     """
-    tree = captured.result
-    leaves = tree if type(tree) is tuple else (tree,)
+
+    outputs: tuple[Out | Source, ...]
+    single: bool
+    finish: Callable[[tuple[Any, ...]], Any] | None
+
+
+def results_of(captured: Capture) -> Results | None:
+    """How the run time gives a function's result; None if what it returns is also written elsewhere."""
+    written = _native_writes(captured)
+    if len(written) != len(captured.writes):
+        return None
     found: list[Out | Source] = []
-    for leaf in leaves:
-        if isinstance(leaf, Out) and leaf.python is None and leaf not in found:
-            found.append(leaf)
-        elif isinstance(leaf, Own):
-            found.append(leaf.source)
-        elif isinstance(leaf, Static):
-            found.append(Source("object", root=leaf.value))
-        else:
-            return None
-    shown = {leaf.index for leaf in found if isinstance(leaf, Out)}
-    written = set(_native_writes(captured))
-    every = shown | written == set(range(len(captured.graph.outputs)))
-    alone = shown.isdisjoint(written) and len(written) == len(captured.writes)
-    return tuple(found) if every and alone and captured.native and leaves else None
+    tree = _numbered(captured.result, found)
+    if any(isinstance(r, Out) and r.index in written for r in found):
+        return None
+    unused = set(range(len(captured.graph.outputs))) - set(written)
+    if unused != {r.index for r in found if isinstance(r, Out)}:
+        return None
+    flat = tuple(Out(k) for k in range(len(found)))
+    if tree == Out(0):
+        return Results(tuple(found), True, None)
+    if type(tree) is tuple and tree == flat and flat:
+        return Results(tuple(found), False, None)
+    return Results(tuple(found), False, lambda outputs: rebuild(tree, outputs, ()))
+
+
+def _numbered(tree: Tree, found: list[Out | Source]) -> Tree:
+    """The tree with every array and every object of the caller's as an entry of `found`."""
+    match tree:
+        case Out(index, python):
+            return Out(_place(Out(index), found), python)
+        case Own(source):
+            return Out(_place(source, found))
+        case ViewOf(base, views):
+            inner = _numbered(base, found)
+            assert isinstance(inner, Out)
+            return ViewOf(inner, views)
+        case Record(make, fields):
+            return Record(make, {k: _numbered(v, found) for k, v in fields.items()})
+        case dict():
+            return {k: _numbered(v, found) for k, v in tree.items()}
+        case list() | tuple():
+            return type(tree)(_numbered(v, found) for v in tree)
+        case _:
+            return tree
+
+
+def _place(result: Out | Source, found: list[Out | Source]) -> int:
+    if result not in found:
+        found.append(result)
+    return found.index(result)
 
 
 def _native_writes(captured: Capture) -> dict[int, int]:
@@ -283,15 +320,15 @@ def _plan(
     program: Program,
     steps: list[Step | HostStep],
     kernels: list[CompiledKernel | None],
-    direct: tuple[Out | Source, ...] | None,
+    results: Results | None,
 ) -> Plan:
     made = [
         Output(t.dtype, t.shape, slot, scalar=k in captured.scalar_outputs)
         for k, (slot, t) in enumerate(program.outputs)
     ]
     outputs: tuple[Output | Given, ...] = tuple(made)
-    if direct is not None:
-        outputs = tuple(made[r.index] if isinstance(r, Out) else Given(r) for r in direct)
+    if results is not None:
+        outputs = tuple(made[r.index] if isinstance(r, Out) else Given(r) for r in results.outputs)
     machine = host()
     total = sum(seconds(s, machine) for k in kernels if k for s in k.kernel.stages)
     return Plan(
@@ -303,7 +340,8 @@ def _plan(
         constants=program.constants,
         temps=program.temps,
         arena=program.arena,
-        single=direct is not None and type(captured.result) is not tuple,
+        single=results is not None and results.single,
+        finish=results.finish if results else None,
         seconds=total,
         disjoint=captured.disjoint,
         keep=tuple(k.machine for k in kernels if k),
