@@ -1,7 +1,7 @@
 """The errors nbcomp raises, worded for the person who wrote the cell.
 
-Every error can carry a `Location` (the user's line) and a hint (what to write instead); printed, the
-excerpt with its caret comes first and the message last, as Python does it.  Knows nothing else.
+Every error can carry a `Location` (the user's line) and a hint (what to write instead); printed,
+the excerpt with its caret comes first and the message last, as Python does it.  Knows nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from nbcomp.trace import Location
 
 
 class NbcompError(Exception):
-    """Base of all errors raised by nbcomp: a message, where it happened, and what to write instead."""
+    """Base of all errors of nbcomp: a message, where it happened, and what to write instead."""
 
     def __init__(self, message: str, location: Location | None = None, hint: str = "") -> None:
         self.message, self.location, self.hint = message, location, hint
@@ -20,11 +20,11 @@ class NbcompError(Exception):
 
 
 class CaptureError(NbcompError, TypeError):
-    """The program cannot be turned into a graph: the expression, its type, and what would be accepted."""
+    """The program cannot become a graph: the expression, its type, and what would be accepted."""
 
 
 class Unsupported(NbcompError):
-    """An operation, dtype or argument nbcomp does not compile; callers run it in NumPy and say so."""
+    """What nbcomp does not compile: an operation, dtype or argument; NumPy runs it, said aloud."""
 
 
 class VerifyError(NbcompError):

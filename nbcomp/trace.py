@@ -1,4 +1,4 @@
-"""The record of a compilation, plain data: where code came from, what was decided, what each pass did.
+"""The record of a compilation, plain data: where code came from, what was decided and done.
 
 `Location` points at the user's source, `Remark` is one recorded decision, `Snapshot` one pass, and
 `Trace` the whole record.  Diffs, timing bars and the explorer are functions of a `Trace`.
@@ -30,7 +30,7 @@ class Location:
     function: str = ""
 
     def source_line(self) -> str:
-        """The text of the first line, without its line break; empty when the source is not at hand."""
+        """The text of the first line, without its break; empty when the source is not at hand."""
         return linecache.getline(self.file, self.line).rstrip("\n")
 
     def source(self) -> str:

@@ -1,7 +1,8 @@
 """Level 1, the graph: SSA nodes over typed tensors.
 
-A `Node` applies an `Op` to other nodes and has one result; a `Graph` names its inputs and outputs, and
-the nodes in between are whatever the outputs reach.  Everything is immutable: passes build new nodes.
+A `Node` applies an `Op` to other nodes and has one result; a `Graph` names its inputs and outputs,
+and the nodes in between are whatever the outputs reach.  Everything is immutable: passes build new
+nodes.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ def at(location: Location | None) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One application of an operator.  Compared and hashed by identity; `name` is the user's, if any.
+    """One application of an operator, equal only to itself; `name` is the user's, if any.
 
-    `weak` marks a Python number read at run time: a 0-d int64, float64 or bool whose dtype gives way to
-    that of the arrays it meets (NEP 50).
+    `weak` marks a Python number read at run time: a 0-d int64, float64 or bool whose dtype gives
+    way to that of the arrays it meets (NEP 50).
     """
 
     op: Op
@@ -104,7 +105,7 @@ def topological(roots: Iterable[Node]) -> Iterator[Node]:
 
 
 def rewrite(graph: Graph, rule: Callable[[Node, tuple[Node, ...]], Node | None]) -> Graph:
-    """Rebuild the graph bottom up: `rule(node, new_inputs)` gives a replacement, or None to keep it.
+    """Rebuild the graph bottom up: `rule(node, new_inputs)` gives another node, or None to keep it.
 
     A replacement has the type of the node it stands for; the name of the replaced node is kept.
     """

@@ -1,20 +1,21 @@
 """`Op`, the operator, and its families.
 
 An operator is a frozen dataclass: attributes as fields, a docstring whose first line explains it,
-`infer` (its type), `reference` (its NumPy meaning), and one way to be compiled, given by its family:
+`infer` (its type), `reference` (its NumPy meaning), and one way to be compiled, given by its
+family:
 
     Elementwise  `scalar`    one element from the elements at the same (broadcast) index
     View         `source`    one element is another element of the only operand: an affine index map
-    Piecewise    `pieces`    boxes of the result, each a view of one operand (concatenate, pad, assign)
+    Piecewise    `pieces`    boxes of the result, each a view of one operand (concatenate, pad, …)
     Reduce       `fn, axes`  an associative function over axes
     Source       `element`   an element from its index alone (constants, ranges)
-    Contract     matrix products, to a library or to loops
+    Contract     none        matrix products, to a library or to loops
     Library      none        runs `reference` itself: a visible library call
     Composite    `expand`    simpler operators
 
-plus `samples` (inputs its tests are generated from) and `numpy` (the NumPy functions it stands for) with
-`trace` (the NumPy signature, over nodes).  Adding an operator is adding one class.  A NumPy function that
-is several operators has a tracer of its own (`graph.numpy_function.traces`).
+plus `samples` (inputs its tests are generated from) and `numpy` (the NumPy functions it stands for)
+with `trace` (the NumPy signature, over nodes).  Adding an operator is adding one class.  A NumPy
+function that is several operators has a tracer of its own (`graph.numpy_function.traces`).
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Op:
 
     @classmethod
     def trace(cls, *args: Any, **kwargs: Any) -> Node:
-        """Build the node for a call of one of `numpy` with these arguments (nodes, or plain values)."""
+        """The node for a call of one of `numpy` with these arguments (nodes, or plain values)."""
         raise NotImplementedError(f"{cls.__name__}.trace")
 
     @classmethod
@@ -120,10 +121,10 @@ class View(Op):
 class Piece:
     """A box of a `Piecewise` result and where its elements come from.
 
-    start, extent: the box, per axis.  operand: which operand; factor, offset: per axis of the result,
-    the operand's index is factor·i + offset with i counted from the start of the box (the operand is
-    broadcast to the box's rank and extent, as NumPy broadcasts).  step: the box takes every step-th
-    element of the result, starting at start.
+    start, extent: the box, per axis.  operand: which operand; factor, offset: per axis of the
+    result, the operand's index is factor·i + offset with i counted from the start of the box (the
+    operand is broadcast to the box's rank and extent, as NumPy broadcasts).  step: the box takes
+    every step-th element of the result, starting at start.
     """
 
     start: tuple[int, ...]
@@ -136,7 +137,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Piecewise(Op):
-    """The result is made of boxes, each a view of one operand; together they cover it exactly once."""
+    """The result is made of boxes, each a view of one operand; they cover it exactly once."""
 
     def pieces(self, result: TensorType, *operands: TensorType) -> list[Piece]:
         """The boxes."""

@@ -1,4 +1,4 @@
-"""Prints graphs: one node a line, the user's names where there are any, the user's line as a comment."""
+"""Prints graphs: one node a line, with the user's names, and the user's line as a comment."""
 
 from __future__ import annotations
 

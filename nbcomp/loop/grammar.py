@@ -5,10 +5,10 @@
               (a body is a tuple of them)
     expr    = Const | Var | Affine | Load | Apply | Cast | Select
 
-Expressions are pure and typed by a NumPy dtype; indices are int64 expressions, in the canonical form
-`Affine` wherever they are sums of loop variables with constant factors.  The scalar functions of
-`Apply` are NumPy's ufuncs, by name and with their meaning (plus `EXTRA` below); their arguments have
-the dtypes of the ufunc's own loop, so no conversion is ever implied.  Every statement has the
+Expressions are pure and typed by a NumPy dtype; indices are int64 expressions, in the canonical
+form `Affine` wherever they are sums of loop variables with constant factors.  The scalar functions
+of `Apply` are NumPy's ufuncs, by name and with their meaning (plus `EXTRA` below); their arguments
+have the dtypes of the ufunc's own loop, so no conversion is ever implied.  Every statement has the
 `Location` of the user's line it came from.  Everything is frozen; passes build new trees.
 """
 
@@ -24,8 +24,9 @@ import numpy as np
 from nbcomp.trace import Location
 from nbcomp.types import INT64, DType
 
-# Scalar functions that are not ufuncs: fused multiply-add a*b+c with one rounding, the bits of a value
-# read as another dtype of the same width, and the value of a float16/bfloat16 ... kept for expansions.
+# Scalar functions that are not ufuncs: fused multiply-add a*b+c with one rounding, the bits of a
+# value read as another dtype of the same width, and the value of a float16/bfloat16 ... kept for
+# expansions.
 EXTRA = ("fma", "bitcast")
 
 
@@ -37,8 +38,8 @@ class Buffer:
     """Storage a kernel reads or writes: strides are in elements and may be 0 or negative.
 
     role: "input" and "output" are memory the caller passes, "temp" is memory of the plan passed the
-    same way, "local" lives in the kernel (see `Alloc`).  alias: the buffer whose memory this one shows
-    in another shape, if any.
+    same way, "local" lives in the kernel (see `Alloc`).  alias: the buffer whose memory this one
+    shows in another shape, if any.
     """
 
     name: str
@@ -111,7 +112,7 @@ class Apply(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Cast(Expr):
-    """`value.astype(dtype)` of NumPy (C rules; float→int out of range as in `docs/semantics.md`)."""
+    """NumPy's `value.astype(dtype)` (float→int out of range as in `docs/semantics.md`)."""
 
     value: Expr
     location: Location | None = None
@@ -143,7 +144,7 @@ class Store:
 
 @dataclass(frozen=True, eq=False)
 class Accumulate:
-    """buffer[indices] = fn(buffer[indices], value), fn an associative ufunc (add, multiply, maximum, …).
+    """buffer[indices] = fn(buffer[indices], value), fn an associative ufunc (add, maximum, …).
 
     The one statement that may be reassociated: the order of the terms is the schedule's business.
     """
@@ -176,10 +177,10 @@ class For:
     """for var in 0..extent: body
 
     kind: how the iterations run; the meaning is that of "serial".  "parallel" (only as a stage):
-    iterations are independent and spread over the cores.  "vector": iterations are SIMD lanes, `unroll`
-    vectors at a time, the rest under a mask; an `Accumulate` into something that does not depend on
-    `var` keeps one accumulator per lane and combines them in a fixed tree.  "unroll": all iterations
-    are written out (a constant extent).
+    iterations are independent and spread over the cores.  "vector": iterations are SIMD lanes,
+    `unroll` vectors at a time, the rest under a mask; an `Accumulate` into something that does not
+    depend on `var` keeps one accumulator per lane and combines them in a fixed tree.  "unroll": all
+    iterations are written out (a constant extent).
     """
 
     var: str
@@ -238,8 +239,8 @@ Stmt = Store | Accumulate | Let | Alloc | For | If | While | Call | Block
 class Kernel:
     """A loop nest over the buffers it is called with (inputs, outputs and temps, in that order).
 
-    Each stage runs to its end before the next starts; a stage that is a parallel `For` is spread over
-    the cores.
+    Each stage runs to its end before the next starts; a stage that is a parallel `For` is spread
+    over the cores.
     """
 
     name: str
@@ -291,7 +292,7 @@ def const(value: object, dtype: DType) -> Const:
 
 
 def neutral(fn: str, dtype: DType) -> object:
-    """The value an accumulation starts from: fn(neutral, x) is x for every x, the sign of zero included."""
+    """What an accumulation starts from: fn(neutral, x) is x for every x, -0.0 included."""
     if fn == "add":
         return -0.0 if dtype.kind == "f" else 0
     if fn == "multiply":

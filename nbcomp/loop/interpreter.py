@@ -1,7 +1,7 @@
 """Runs a kernel in slow Python, with NumPy scalars: the meaning of the loop IR.
 
-The kinds of loops make no difference here, which is the point: whatever a schedule did, the answer must
-be this one (up to the order of an `Accumulate`).
+The kinds of loops make no difference here, which is the point: whatever a schedule did, the answer
+must be this one (up to the order of an `Accumulate`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prints kernels: one statement a line, loop-nest indentation, the user's line as a trailing comment."""
+"""Prints kernels: a statement a line, indented as the loops nest, the user's line as a comment."""
 
 from __future__ import annotations
 

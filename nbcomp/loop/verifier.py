@@ -36,9 +36,9 @@ from nbcomp.types import INT64
 def verify(kernel: Kernel) -> Kernel:
     """The kernel itself, if it is well formed.
 
-    Every name is bound before it is read, indices match their buffer's rank and are int64, values have
-    the dtype of what they are stored to, conditions are bool, parallel loops are stages, and inputs are
-    not written.  Raises VerifyError.
+    Every name is bound before it is read, indices match their buffer's rank and are int64, values
+    have the dtype of what they are stored to, conditions are bool, parallel loops are stages, and
+    inputs are not written.  Raises VerifyError.
     """
     names = [b.name for b in kernel.buffers]
     if len(set(names)) != len(names):

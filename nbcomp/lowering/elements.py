@@ -14,7 +14,6 @@ import numpy as np
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Elementwise, Reduce, Source, View
-from nbcomp.lowering.writer import Writer
 from nbcomp.loop.grammar import (
     Affine,
     Apply,
@@ -27,6 +26,7 @@ from nbcomp.loop.grammar import (
     Var,
     affine,
 )
+from nbcomp.lowering.writer import Writer
 
 Index = tuple[Expr, ...]
 
@@ -113,7 +113,7 @@ def full_index(
     keepdims: bool,
     reduced: tuple[Expr | int, ...],
 ) -> Index:
-    """The operand's index for an index of a reduction's result and a position in the reduced axes."""
+    """The operand's index, from that of a reduction's result and a place in the reduced axes."""
     rest = iter(index)
     inner = iter(reduced)
     full: list[Expr] = []

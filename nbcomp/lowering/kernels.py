@@ -1,7 +1,7 @@
 """A fused group becomes a `Kernel`: the loop structure of each kind of group.
 
-Only structure is decided here (which loops, which passes over a row, which partial results); how loops
-run (vectors, cores, unrolling) is the schedule's.
+Only structure is decided here (which loops, which passes over a row, which partial results); how
+loops run (vectors, cores, unrolling) is the schedule's.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Contract, Piecewise, Reduce, Source, View
 from nbcomp.graph.passes.fusion import CHEAP, Group, base_of, is_tiny
 from nbcomp.graph.passes.materialise import element_strides
-from nbcomp.lowering.elements import Elements, Index, broadcast_index, full_index
-from nbcomp.lowering.writer import Writer
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
@@ -41,6 +39,8 @@ from nbcomp.loop.grammar import (
     neutral,
     walk_expr,
 )
+from nbcomp.lowering.elements import Elements, Index, broadcast_index
+from nbcomp.lowering.writer import Writer
 from nbcomp.types import INT64, DType, contiguous_strides
 
 BLOCK = (
@@ -153,7 +153,7 @@ class _Lowering:
         elif stmts:
             self.stages.append(Block(stmts, self.location))
 
-    # ----------------------------------------------------------------------------------- contractions
+    # --------------------------------------------------------------------------------- contractions
 
     def contract(self, node: Node) -> None:
         """out = a @ b by BLAS, batch by batch; the product stays in the kernel when it may."""
@@ -177,7 +177,7 @@ class _Lowering:
         self.elements.memory[node] = target
 
     def product_target(self, node: Node) -> Buffer:
-        """Where a product that only this kernel needs goes: into the result it becomes, if it can."""
+        """Where a product only this kernel needs goes: into the result it becomes, if it can."""
         for out, buffer in self.outputs.items():
             single = len(self.outputs) == 1 and self.group.kind == "map"
             if single and out.type == node.type and self.read_in_place(node):
@@ -196,7 +196,7 @@ class _Lowering:
         with self.writer.loops([*AXES[: len(buffer.shape)]], list(buffer.shape)) as index:
             self.writer.add(Store(buffer, index, const(0, buffer.dtype), self.location))
 
-    # -------------------------------------------------------------------------------------------- maps
+    # ----------------------------------------------------------------------------------------- maps
 
     def map(self) -> None:
         """One loop nest over the space; short axes are written out."""
@@ -215,7 +215,7 @@ class _Lowering:
         self.close_stage()
 
     def component_indices(self, node: Node, at: dict[int, Affine]) -> Iterator[Index]:
-        """The indices of a node's own shape at one point of the loops: one, or one per component."""
+        """A node's own indices at one point of the loops: one, or one per component."""
         space, components = self.group.space, self.group.components
         if node.shape == space:
             for position in np.ndindex(*(space[k] for k in components)):
@@ -251,10 +251,10 @@ class _Lowering:
                 self.writer.add(Store(buffer, place, value, node.location))
             self.close_stage()
 
-    # --------------------------------------------------------------------------------------- reductions
+    # ----------------------------------------------------------------------------------- reductions
 
     def reduce(self) -> None:
-        space, axes, components = self.group.space, self.group.axes, self.group.components
+        space, axes = self.group.space, self.group.axes
         self.main = [
             n
             for n in self.group.nodes
@@ -332,7 +332,7 @@ class _Lowering:
             phases[node] = phase
         return phases
 
-    # ---- rows: the reduced axes are the inner loops; several walks over a row while it is in the cache
+    # ---- rows: the reduced axes are the inner loops; several walks over a row while it is cached
 
     def rows(self, kept: list[int], row: int) -> None:
         space = self.group.space
@@ -361,7 +361,7 @@ class _Lowering:
         )
 
     def rows_to_keep(self, at: dict[int, Affine]) -> dict[Node, Buffer]:
-        """Nodes computed in one walk, needed in a later one, and dearer to compute again than to keep."""
+        """Nodes of one walk that a later one needs, dearer to compute again than to keep."""
         keep: dict[Node, Buffer] = {}
         for node in self.group.nodes:
             if not self.full(node) or node in self.main or isinstance(node.op, Contract):
@@ -489,7 +489,7 @@ class _Lowering:
         return Apply(INT64, "minimum", (affine(chunk), left))
 
     def accumulator(self, node: Node) -> Buffer:
-        """A local for a reduction's result at one point of the outer loops, one element per component."""
+        """A local for a reduction's result at one point of the outer loops, one per component."""
         shape = self.component_shape(node)
         buffer = self.local(node.name or f"{node.op.name}_", node.type.dtype, shape)
         self.start(buffer, (), node)
@@ -831,7 +831,7 @@ class _Lowering:
         width: Expr | int,
         accumulators: dict[Node, Buffer],
     ) -> None:
-        """Add rows base..base+extent of the first reduced axis, several at a time, to the accumulators."""
+        """Add rows base..base+extent of the first reduced axis to the accumulators."""
         others = [k for k in self.reduced if k != axis]
 
         def add(rows: list[Expr], position: dict[int, Expr]) -> None:
@@ -954,7 +954,7 @@ class _Lowering:
         width: Expr | int,
         accumulators: dict[Node, Buffer],
     ) -> None:
-        """As `add_rows`, when the last block has fewer rows: whole groups of rows, then the rest."""
+        """As `add_rows`, when the last block has fewer rows: groups of rows, then the rest."""
         count = self.block_extent(piece, chunk, extent)
         assert isinstance(count, Expr)
         base = index_scale(piece, chunk)

@@ -1,7 +1,7 @@
 """The whole program: kernels in order, the memory each works on, and where that memory lives.
 
-Values that only live between kernels share one arena: each gets the lowest place that is free while it
-lives (first fit over live ranges).
+Values that only live between kernels share one arena: each gets the lowest place that is free while
+it lives (first fit over live ranges).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from nbcomp.graph.op import Constant, Input, Library, View
 from nbcomp.graph.passes.fusion import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.printer import node_names
-from nbcomp.lowering.kernels import copy_kernel, lower
 from nbcomp.loop.grammar import Buffer, Kernel
+from nbcomp.lowering.kernels import copy_kernel, lower
 from nbcomp.types import TensorType, contiguous_strides
 
 ALIGN = 64  # bytes
@@ -33,7 +33,7 @@ class KernelStep:
 
 @dataclass(frozen=True)
 class LibraryStep:
-    """Run a library operator's NumPy reference on arrays over slots: (slot, type, strides in bytes)."""
+    """Run an operator's NumPy reference on arrays over slots: (slot, type, strides in bytes)."""
 
     node: Node
     inputs: tuple[tuple[int, TensorType, tuple[int, ...]], ...]
@@ -46,8 +46,8 @@ class Program:
     """Steps over numbered slots.
 
     Slots 0..n-1 are the graph's inputs.  constants: slot → array.  outputs: (slot, type) in order.
-    temps: slot → byte offset in an arena of `arena` bytes.  writes: output → slot of the input array
-    that the last steps copy it to; such an output is a temp.
+    temps: slot → byte offset in an arena of `arena` bytes.  writes: output → slot of the input
+    array that the last steps copy it to; such an output is a temp.
     """
 
     steps: tuple[KernelStep | LibraryStep, ...]
@@ -192,9 +192,7 @@ class _Planner:
 
 
 def _memory(node: Node) -> Node:
-    """The node whose memory a buffer shows: views of it included (a transposed operand of a product)."""
-    from nbcomp.graph.op import View
-
+    """The node whose memory a buffer shows, perhaps through views (a product's operand)."""
     while isinstance(node.op, View):
         node = node.inputs[0]
     return node

@@ -1,4 +1,4 @@
-"""Writes loop nests: statements go to the loop being written, shared values to the outermost loop they can.
+"""Writes loop nests: statements into the innermost loop, shared values as far out as they can go.
 
 A value is bound (`Let`) in the deepest loop whose variable it depends on, so loop-invariant code is
 outside its loops from the start and everyone can see that in the printed kernel.

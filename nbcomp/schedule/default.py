@@ -1,8 +1,8 @@
 """The default schedule: what a kernel gets when nobody has written or tuned one.
 
 Neighbouring loops that walk memory as one are fused, the innermost loops become vector loops at the
-machine's full width, the outermost loop of each stage is spread over the cores (in blocks, if it is the
-only one), and results too large for the caches are written past them.
+machine's full width, the outermost loop of each stage is spread over the cores (in blocks, if it is
+the only one), and results too large for the caches are written past them.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def vectorize(kernel: Kernel, loop: str, unroll: int = 1) -> Kernel:
 
 
 def parallelize(kernel: Kernel, loop: str) -> Kernel:
-    """`for i in 0..n: S(i)`  ->  `for i in 0..n parallel: S(i)`, for an outermost loop of known extent"""
+    """`for i in 0..n: S(i)`  ->  `for i in 0..n parallel: S(i)`, for an outermost loop"""
     top = [s for s in kernel.stages if isinstance(s, For) and s.var == loop]
     if not top:
         raise ScheduleError(
@@ -80,7 +80,7 @@ def unroll(kernel: Kernel, loop: str) -> Kernel:
 
 
 def split(kernel: Kernel, loop: str, by: int) -> Kernel:
-    """`for i in 0..n: S(i)`  ->  `for i_o in 0..ceil(n/b): for i in 0..min(b, n - b*i_o): S(b*i_o + i)`"""
+    """`for i in 0..n: S(i)`  ->  `for i_o in 0..⌈n/b⌉: for i in 0..min(b, n-b*i_o): S(b*i_o+i)`"""
 
     def change(found: For) -> Stmt:
         if not isinstance(found.extent, Affine) or found.extent.terms:
@@ -114,8 +114,8 @@ def interchange(kernel: Kernel, outer: str, inner: str) -> Kernel:
 def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
     """`for i in 0..m: for j in 0..n: S(x[i, j])`  ->  `for i in 0..m*n: S(x[i])`
 
-    Legal where every buffer that is indexed by either is indexed by both, in neighbouring axes that are
-    contiguous; those buffers are seen with the two axes as one.
+    Legal where every buffer that is indexed by either is indexed by both, in neighbouring axes that
+    are contiguous; those buffers are seen with the two axes as one.
     """
     stage = _stage_of(kernel, outer)
     found = next(s for s in walk((stage,)) if isinstance(s, For) and s.var == outer)
@@ -227,7 +227,7 @@ class _Merge:
         return replace(e, buffer=flat[e.buffer], indices=tuple(map(expr, indices)))
 
     def buffers(self, kernel: Kernel, loop: Stmt) -> dict[Buffer, Buffer]:
-        """Each merged buffer in its new shape, under a name of its own if it is used outside the loop."""
+        """Each merged buffer in its new shape, under a new name if it is used outside the loop."""
         elsewhere = {b for s in kernel.stages for b in buffers_in(s, loop)}
         made = {}
         for buffer, k in self.axis.items():
@@ -244,7 +244,7 @@ class _Merge:
 
 
 def buffers_in(stmt: Stmt, without: Stmt | None = None) -> Iterator[Buffer]:
-    """Every buffer a statement touches, with repetitions; `without` and what is in it does not count."""
+    """Every buffer a statement touches, with repetitions, but for `without` and what is in it."""
     for s in walk((stmt,), without):
         if isinstance(s, Store | Accumulate):
             yield s.buffer

@@ -27,7 +27,7 @@ def expand(graph: Graph) -> Graph:
 
 
 def _expanded(node: Node) -> Node:
-    """The node's expansion, down to operators that are not composite; its name goes to the result."""
+    """The node's expansion, down to operators that are not composite, under the node's name."""
     assert isinstance(node.op, Composite)
     with at(node.location):
         result = node.op.expand(*node.inputs)

@@ -1,17 +1,17 @@
 """Fusion: which nodes are computed by one kernel, in one walk over memory.
 
 A `Group` has a space (the shape its loops cover), reduced axes, and short component axes (at most
-TINY long) that are written out.  Nodes are visited in program order; each starts a group of its own and
-then absorbs the groups of its operands where that is legal and no element is computed more often than
-NumPy would compute it, unless computing it again is cheaper than storing it.  Every refusal is a remark
-in the user's names.
+TINY long) that are written out.  Nodes are visited in program order; each starts a group of its own
+and then absorbs the groups of its operands where that is legal and no element is computed more
+often than NumPy would compute it, unless computing it again is cheaper than storing it.  Every
+refusal is a remark in the user's names.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from nbcomp.graph.ir import Graph, Node
@@ -98,7 +98,7 @@ class _Draft:
 
 
 def fuse(graph: Graph) -> FusedGraph:
-    """Group nodes so that each group is one kernel: chains, reductions with what feeds and follows them."""
+    """Group nodes into kernels: chains, and reductions with what feeds and follows them."""
     return _Fuser(graph).run()
 
 
@@ -237,7 +237,7 @@ class _Fuser:
         return False
 
     def level(self, node: Node, draft: _Draft) -> str:
-        """How a node's result sits in a group's space: "full", "row" (reduced) or "" (elsewhere)."""
+        """Where a result sits in a group's space: "full", "row" (reduced) or "" (elsewhere)."""
         if _matches(node.shape, draft.space, draft.components):
             return "full"
         if draft.axes and _matches(
@@ -254,7 +254,7 @@ class _Fuser:
             if draft.components and draft.components != producer.components:
                 fits = False
             if draft.axes and space != producer.space:
-                # The axes are numbered in the draft's space: right in both if the components come last.
+                # The axes are those of the draft's space: right in both if the components are last.
                 fits &= min(producer.components) == len(producer.space) - len(producer.components)
             seen = [i for i in node.inputs if self.group.get(base_of(i)) is producer]
             if not fits:
@@ -284,7 +284,7 @@ class _Fuser:
         return "its result is also needed in another order"
 
     def evaluations(self, seen: Node, space: tuple[int, ...]) -> int:
-        """How often the loops over `space` evaluate an operand seen with this shape, hoisted as far as it goes."""
+        """How often loops over `space` evaluate an operand, hoisted as far out as it goes."""
         offset = len(space) - len(seen.shape)
         if offset < 0:
             return seen.type.size
@@ -361,7 +361,7 @@ class _Fuser:
         )
 
     def uses_result(self, node: Node, producer: _Draft) -> bool:
-        """Whether the node needs a finished reduction of the group (or comes after one that did)."""
+        """Whether the node needs a finished reduction of the group, or what comes after one."""
         reduces = 0
         for n in producer.nodes:
             if isinstance(n.op, Reduce) and n.op.axes == producer.axes and not _tiny(n):
@@ -369,7 +369,7 @@ class _Fuser:
         return bool(self.ancestors[node] & reduces)
 
     def second_walk(self, node: Node, producer: _Draft) -> str:
-        """Another walk over the same rows pays while a row stays in the cache and cores stay busy."""
+        """Why not walk the same rows again: it pays while a row stays cached and cores are busy."""
         kept = tuple(k for k in range(len(producer.space)) if k not in producer.components)
         trailing = kept[len(kept) - len(producer.axes) :]
         size = math.prod(producer.space)
@@ -461,7 +461,7 @@ def kernel_name(nodes: list[Node], outputs: list[Node]) -> str:
 
 
 def _title(node: Node) -> str:
-    """How a remark names a node: the user's variable, else the user's expression, else the operator."""
+    """How a remark names a node: the user's variable, else their expression, else the operator."""
     if node.name:
         return f"`{node.name}`"
     source = node.location.source().strip() if node.location else ""

@@ -1,4 +1,4 @@
-"""Makes explicit where memory is needed: a copy in front of what can only be read, written or returned whole."""
+"""Makes explicit where memory is needed: a copy of what is read, written or returned whole."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _contiguous(node: Node) -> bool:
 
 
 def _matrix(node: Node) -> bool:
-    """Memory BLAS can read: whole, or seen through views that keep one of the last axes contiguous."""
+    """Memory BLAS can read: whole, or views of it with one of the last two axes contiguous."""
     strides = element_strides(node)
     return strides is not None and gemm_layout(node.shape, strides) is not None
 

@@ -1,4 +1,4 @@
-"""Constant folding, common subexpressions and algebra, all exact for NaN, ±0, infinities and integers."""
+"""Constant folding, common subexpressions, algebra: exact for NaN, ±0, infinities and integers."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _cast(node: Node, inputs: tuple[Node, ...]) -> Node | None:
 
 
 def _reshape(node: Node, inputs: tuple[Node, ...]) -> Node | None:
-    """reshape(reshape(x)) -> reshape(x); a reshape to the same shape; one that only adds or drops axes of 1"""
+    """reshape(reshape(x)) -> reshape(x); one to the same shape; one that only moves axes of 1"""
     (x,) = inputs
     if x.type == node.type:
         return x

@@ -1,7 +1,8 @@
 """Calls of BLAS from generated code, through the function pointers of `scipy.linalg.cython_blas`.
 
-SciPy exports the Fortran interface of the BLAS it ships: every argument by address, 32-bit integers,
-column-major.  A row-major product C = A·B is the column-major Cᵀ = Bᵀ·Aᵀ on the same memory.
+SciPy exports the Fortran interface of the BLAS it ships: every argument by address, 32-bit
+integers, column-major.  A row-major product C = A·B is the column-major Cᵀ = Bᵀ·Aᵀ on the same
+memory.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def address(routine: str) -> int:
 
 @cache
 def _cython_blas() -> Any:
-    """`scipy.linalg.cython_blas` by itself: importing all of `scipy.linalg` takes four times as long."""
+    """`scipy.linalg.cython_blas` by itself: all of `scipy.linalg` takes four times as long."""
     if "scipy.linalg" not in sys.modules and (scipy := importlib.util.find_spec("scipy")):
         for folder in scipy.submodule_search_locations or ():
             for suffix in EXTENSION_SUFFIXES:

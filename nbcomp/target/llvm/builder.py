@@ -52,7 +52,7 @@ def float_literal(value: float, element: str) -> str:
 
 
 class Builder:
-    """Collects the lines of one function body; `location` (a metadata id) goes on every instruction."""
+    """Collects the lines of one function body; every instruction gets `location`, a metadata id."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -106,7 +106,7 @@ class Builder:
         )
 
     def intrinsic(self, name: str, *args: Value, element: str = "", suffix: str = "") -> Value:
-        """Call `llvm.<name>` on values of one type; the overload suffix follows the first argument."""
+        """Call `llvm.<name>` on values of one type; the first gives the overload suffix."""
         first = args[0]
         lanes = first.lanes
         element = element or first.element

@@ -2,11 +2,11 @@
 
     void stage(ptr buffers, ptr params, i64 begin, i64 end) -> i64 status
 
-Loop kinds become code here: a "vector" loop evaluates its body on <W x T> values with the loop variable
-as base + 0..W-1, first `unroll` vectors at a time, then the rest under a mask.  Large integers (extents,
-strides) are read from `params`, so that kernels that differ only in sizes share one piece of machine
-code: the text of a kernel is its cache key.  Every instruction carries a debug location whose *line* is
-an index into `KernelCode.locations`.
+Loop kinds become code here: a "vector" loop evaluates its body on <W x T> values with the loop
+variable as base + 0..W-1, first `unroll` vectors at a time, then the rest under a mask.  Large
+integers (extents, strides) are read from `params`, so that kernels that differ only in sizes share
+one piece of machine code: the text of a kernel is its cache key.  Every instruction carries a debug
+location whose *line* is an index into `KernelCode.locations`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.target.llvm import blas, scalars
 from nbcomp.target.llvm.builder import Builder, Value, element_type
 from nbcomp.trace import Location
-from nbcomp.types import BOOL, INT64, DType
+from nbcomp.types import BOOL, DType
 
 LITERAL = 64  # integers up to this size are written into the code, larger ones are parameters
 MAX_LANES_LOCAL = 64  # elements of a local buffer that may be kept as one accumulator per lane
@@ -59,7 +59,7 @@ LLVM_ALIGN = 64  # bytes; streaming stores need it, and the run time gives it to
 
 @dataclass(frozen=True)
 class StageCode:
-    """One function of a kernel: `slots` index the kernel's buffers, in the order the code reads them.
+    """One function of a kernel: `slots` index the kernel's buffers, in the order the code has them.
 
     A parallel stage runs over begin..end of 0..extent; a serial one is called with 0, 1.
     """
@@ -73,7 +73,7 @@ class StageCode:
 
 @dataclass(frozen=True)
 class KernelCode:
-    """The LLVM text of a kernel (functions, declarations and metadata) and how to call its stages."""
+    """The LLVM text of a kernel (functions, declarations, metadata) and how to call its stages."""
 
     text: str
     stages: tuple[StageCode, ...]
@@ -92,7 +92,7 @@ _CANONICAL = re.compile(r"(?<=[%@])(?:input|output|temp|local)\d+\b|\bkernel(?=\
 
 
 def generate(kernel: Kernel, vector_bytes: int) -> KernelCode:
-    """LLVM IR of a kernel for vectors of `vector_bytes`.  Raises Unsupported for what has no code."""
+    """LLVM IR of a kernel for vectors of `vector_bytes`.  Raises Unsupported for what has none."""
     declarations: dict[str, str] = {}
     locations: dict[Location | None, int] = {kernel.location: 0}
     functions, stages = [], []
@@ -110,7 +110,7 @@ def generate(kernel: Kernel, vector_bytes: int) -> KernelCode:
 
 
 def _metadata(stages: int, locations: dict[Location | None, int]) -> list[str]:
-    """Debug metadata: each stage a subprogram, each location a line whose number is its index + 1."""
+    """Debug metadata: each stage a subprogram, each location a line, its index plus 1."""
     lines = [
         "!llvm.dbg.cu = !{!0}",
         "!llvm.module.flags = !{!1}",
@@ -308,7 +308,7 @@ class _Stage:
     # ------------------------------------------------------------------------------- expressions
 
     def value(self, expr: Expr, context: _Lanes) -> Value:
-        """The value of an expression: a scalar where it is the same for all lanes, else a vector."""
+        """An expression's value: a scalar where it is the same for all lanes, else a vector."""
         if isinstance(expr, Const):
             return self.b.constant(expr.value, element_type(expr.dtype))
         if isinstance(expr, Var):
@@ -500,10 +500,10 @@ class _Stage:
         return context.mask or self.b.constant(True, "i1", context.lanes)
 
     def deinterleave(self, expr: Load, context: _Lanes) -> Value | None:
-        """One component of short, complete rows: a wide load, shared by the components, and a shuffle.
+        """One component of short, whole rows: a wide load, shared by all components, and a shuffle.
 
-        Gathers cost several times as much as loads on today's CPUs.  Only where the row is known to be
-        complete, so that nothing outside the buffer is read.
+        Gathers cost several times as much as loads on today's CPUs.  Only where the row is known to
+        be complete, so that nothing outside the buffer is read.
         """
         found = self.row_component(expr, context)
         if found is None:
@@ -523,7 +523,7 @@ class _Stage:
         )
 
     def row_component(self, expr: Load, context: _Lanes) -> tuple[Affine, int, int] | None:
-        """(start of lane 0's row, row width, component) if the load takes one element of each row."""
+        """(start of lane 0's row, row width, component) if a load takes one element per row."""
         shape, strides = expr.buffer.shape, expr.buffer.strides
         if not context.lanes or context.mask or expr.buffer.memory in self.lane_storage:
             return None
@@ -797,7 +797,8 @@ class _Stage:
     def masked(self, stmt: For, lanes: int, extent: Value) -> None:
         base = self.env[stmt.var]
         left = self.b.emit(f"sub nsw i64 {extent.text}, {base.text}", "i64")
-        # Comparing 32-bit lane numbers is cheaper than 64-bit ones; at least `lanes` is as good as more.
+        # Comparing 32-bit lane numbers is cheaper than 64-bit ones; at least `lanes` is as good as
+        # more.
         few = self.b.intrinsic("umin", left, Value(str(lanes), "i64"))
         narrow = self.b.emit(f"trunc i64 {few.text} to i32", "i32")
         numbers = f"<{', '.join(f'i32 {k}' for k in range(lanes))}>"

@@ -1,7 +1,7 @@
 """LLVM IR to machine code: the target machine, the pass pipeline, and the code cache.
 
-A kernel's LLVM text is its key: kernels that differ only in sizes share one piece of machine code, and
-compiling a new shape of a known program never reaches LLVM.
+A kernel's LLVM text is its key: kernels that differ only in sizes share one piece of machine code,
+and compiling a new shape of a known program never reaches LLVM.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def target_machine(cpu: Cpu) -> Any:
     )
 
 
-# The code comes with its loops, vectors and invariants in place.  LLVM's whole -O2 pipeline finds nothing
-# more in it and takes ten times as long (benchmarks/run.py, rows "compile time").
+# The code comes with its loops, vectors and invariants in place.  LLVM's whole -O2 pipeline finds
+# nothing more in it and takes ten times as long (benchmarks/run.py, rows "compile time").
 _PASSES = ("sroa", "instruction_combine", "simplify_cfg", "new_gvn", "dead_store_elimination")
 
 
@@ -64,7 +64,7 @@ def _pipeline(cpu: Cpu) -> tuple[Any, Any]:
 
 
 def optimise(module: Any, cpu: Cpu) -> None:
-    """LLVM's passes over our vectors: memory to registers, simplification, redundant loads and stores."""
+    """LLVM's passes over our vectors: memory to registers, no redundant memory access."""
     manager, builder = _pipeline(cpu)
     for function in module.functions:
         if not function.is_declaration:
