@@ -339,9 +339,10 @@ def _arrays(value: Any) -> list[Any]:
 
 def constants(session: Session, result: Any) -> Any:
     """Arrays made while compiling, as tracers that the program may write to."""
-    if type(result) is np.ndarray:
+    if type(result) is np.ndarray and result.dtype.kind in "biuf":
         supported(result.dtype)
         return fresh(session, constant(result), layout=result, certain=True)
     if isinstance(result, list | tuple) and any(isinstance(r, np.ndarray) for r in result):
-        return type(result)(constants(session, r) for r in result)
+        parts = [constants(session, r) for r in result]
+        return type(result)(*parts) if hasattr(type(result), "_fields") else type(result)(parts)
     return result

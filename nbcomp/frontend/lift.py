@@ -31,7 +31,7 @@ from nbcomp.frontend.namespace import (
     NumpyModule,
     UserModule,
     Volatile,
-    traced_maker,
+    traced_function,
 )
 from nbcomp.frontend.number import Number
 from nbcomp.frontend.objects import add_methods, shadow, source_of, subclass
@@ -79,7 +79,7 @@ class Lifter:
         self._copies: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's id
         self._namespaces: dict[int, Namespace] = {}
         self._cells: list[tuple[Any, Any]] = []  # a copy, and what it held
-        self._foreign: dict[int, tuple[Any, Tracer]] = {}
+        self._foreign: dict[int, tuple[Any, Any, Tracer]] = {}  # the array, its value, its tracer
         self._leaves = 0
 
     def lift(self, value: Any, source: Source, name: str = "") -> Any:
@@ -135,15 +135,18 @@ class Lifter:
     def foreign(self, array: Any) -> Tracer:
         """The tracer of an array that did not come as an input: made while compiling, or kept where
         nbcomp does not look.  It is taken as it is now, and cannot be written to."""
-        if id(array) not in self._foreign:
+        known = self._foreign.get(id(array))
+        if known is None or known[1].tobytes() != array.tobytes():
             _check_array(array, Source("object", "an array from elsewhere"))
-            storage = Storage(constant(np.array(array)), layout=array, foreign=True)
-            self._foreign[id(array)] = (array, Tracer(self.session, Place(storage)))
+            value = np.array(array)
+            storage = Storage(constant(value), layout=array, foreign=True)
+            known = (array, value, Tracer(self.session, Place(storage)))
+            self._foreign[id(array)] = known
             reason = (
                 "an array that is neither an input nor made by NumPy here is taken as it is now"
             )
             self.session.remark(Remark("analysis", "capture", reason, here()))
-        return self._foreign[id(array)][1]
+        return known[2]
 
     # ----------------------------------------------------------------------------- containers
 
@@ -216,7 +219,7 @@ class Lifter:
             case _ if callable(value) and hasattr(value, "__wrapped__"):
                 return self.lift(value.__wrapped__, step(source, "attr", "__wrapped__"))
             case _:
-                return traced_maker(self.session, value)
+                return traced_function(self.session, value)
 
     def _bound(self, value: Any, source: Source) -> Any:
         """A bound method or partial function: its parts are lifted."""
@@ -254,10 +257,10 @@ class Lifter:
 
     def module(self, module: types.ModuleType) -> Any:
         """A module as the traced function sees it."""
-        if module is np:
-            return self._once(module, lambda: NumpyModule(self.session))
         if module.__name__ in VOLATILE_MODULES:
             return Volatile(module.__name__)
+        if module is np or module.__name__.startswith("numpy."):
+            return self._once(module, lambda: NumpyModule(self.session, module))
         file = getattr(module, "__file__", None)
         if file is None or is_library(file):
             return module
@@ -271,7 +274,7 @@ class Lifter:
             return self._copies[id(function)][1]
         code = function.__code__
         if is_library(code.co_filename):
-            return traced_maker(self.session, function)
+            return traced_function(self.session, function)
         cells = tuple(types.CellType() for _ in code.co_freevars)
         names = self.namespace(function.__globals__)
         copy = types.FunctionType(code, names, function.__name__, None, cells)

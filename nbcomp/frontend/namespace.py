@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.dispatch import constants
 from nbcomp.frontend.location import here
 from nbcomp.frontend.objects import Lifts, super_of, type_of
 from nbcomp.frontend.session import Session
@@ -31,6 +32,11 @@ VOLATILE_MODULES = {
     *("subprocess", "socket", "glob", "shutil", "tempfile", "getpass", "platform"),
 }
 MAKERS = frozenset((*CREATION, *CONVERSION))
+NUMPY_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type(np.sum))
+FILES = {
+    *(np.load, np.save, np.savez, np.savez_compressed, np.savetxt, np.loadtxt, np.genfromtxt),
+    *(np.fromfile, np.fromregex),
+}
 REFUSED = ("open", "input", "eval", "exec", "globals", "locals", "vars", "compile", "breakpoint")
 MODULE_NAMES = ("__name__", "__file__", "__package__", "__spec__")
 
@@ -95,16 +101,18 @@ class UserModule(types.ModuleType):
 
 
 class NumpyModule(types.ModuleType):
-    """NumPy, but for functions that make arrays from nothing or draw random numbers."""
+    """NumPy or a module of it, its functions giving traced arrays; random numbers are refused."""
 
-    def __init__(self, session: Session) -> None:
-        super().__init__("numpy", np.__doc__)
-        self._session = session
+    def __init__(self, session: Session, module: types.ModuleType = np) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self._session, self._module = session, module
 
     def __getattr__(self, name: str) -> Any:
-        special = SPECIAL.get(name)
-        value: Any = special(self._session) if special else getattr(np, name)
-        value = traced_maker(self._session, value)
+        special = SPECIAL.get(name) if self._module is np else None
+        value: Any = special(self._session) if special else getattr(self._module, name)
+        if isinstance(value, types.ModuleType) and value.__name__.startswith("numpy."):
+            value = NumpyModule(self._session, value)
+        value = traced_function(self._session, value)
         setattr(self, name, value)
         return value
 
@@ -167,16 +175,42 @@ class Volatile:
 def traced_maker(session: Session, value: Any) -> Any:
     """For a function of NumPy's that makes arrays one that makes traced ones; else the value."""
     try:
-        if value not in MAKERS:
-            return value
+        makes = value in MAKERS
     except TypeError:  # not hashable
         return value
+    return _wrapper(session, value, always=True) if makes else value
 
-    @functools.wraps(value)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        return session.call(value, args, kwargs)
 
-    return make
+def traced_function(session: Session, value: Any) -> Any:
+    """For a function of NumPy's one whose results are traced arrays; else the value."""
+    if not isinstance(value, NUMPY_FUNCTIONS) or not _of_numpy(value):
+        return value
+    if value in FILES:
+        return _refused(f"np.{value.__name__}")
+    return _wrapper(session, value, always=value in MAKERS)
+
+
+def _of_numpy(value: Any) -> bool:
+    module = getattr(value, "__module__", None) or ""
+    owner = getattr(value, "__self__", None)  # of a bound method: no function
+    return module.split(".")[0] == "numpy" and isinstance(owner, types.ModuleType | None)
+
+
+def _wrapper(session: Session, function: Any, always: bool) -> Any:
+    """The function, giving new traced arrays; one per session, so that it can be compared.
+
+    Of arguments that are all known the value is computed now, unless `always` the session is asked.
+    """
+    if function not in session.wrappers:
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if always or holds_traced(args) or holds_traced(kwargs):
+                return session.call(function, args, kwargs)
+            return constants(session, function(*args, **kwargs))
+
+        session.wrappers[function] = wrapper
+    return session.wrappers[function]
 
 
 # ------------------------------------------------------------------------------------ builtins

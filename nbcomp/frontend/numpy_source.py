@@ -29,10 +29,13 @@ def by_source(
     source = getattr(function, "_implementation", None)
     if not isinstance(source, types.FunctionType) or function in NEVER:
         raise unknown(function)
+    remarks = len(session.remarks)
     try:
         return _copy(session, source)(*args, **kwargs)
     except Exception as error:
         raise unknown(function) from error
+    finally:
+        del session.remarks[remarks:]  # they would be about NumPy's lines
 
 
 def _copy(session: Session, function: types.FunctionType) -> Callable[..., Any]:

@@ -60,6 +60,7 @@ class Session:
         self.name = name
         self.closed = False
         self.calls = 0  # of NumPy's functions
+        self.wrappers: dict[Any, Any] = {}  # functions of NumPy's as the program sees them
         self.reads: dict[Key, Read] = {}
         self._by_node: dict[Node, Read] = {}
         self.guards: dict[Key, Guard] = {}
@@ -109,11 +110,11 @@ class Session:
     def known(self, node: Node) -> Any | None:
         """The value of a node that depends on no array input, as an array; None for any other.
 
-        Python numbers it depends on become part of what the compiled code assumes.
+        Numbers it depends on become part of what the compiled code assumes.
         """
         inputs = inputs_of(node)
         reads = [self.read_of(n) for n in inputs]
-        if any(r is None or isinstance(r.value, np.ndarray | np.generic) for r in reads):
+        if any(r is None or isinstance(r.value, np.ndarray) for r in reads):
             return None
         self.assume(inputs)
         if isinstance(node.op, Constant):
@@ -128,6 +129,15 @@ class Session:
             if read is not None:
                 self.known_nodes.add(node)
                 self.guard(ValueGuard(read.source, read.value))
+
+    def assume_numpy_scalars(self) -> None:
+        """Once the value of a NumPy scalar is assumed, assume that of all.
+
+        One that is not is passed to compiled code as an array, as then all NumPy scalars are.
+        """
+        scalars = [r.node for r in self.reads.values() if isinstance(r.value, np.generic)]
+        if self.known_nodes.intersection(scalars):
+            self.assume(r.node for r in self.reads.values() if r.used and r.node in scalars)
 
     def use(self, inputs: Iterable[Node]) -> None:
         """The program depends on the values of these inputs."""

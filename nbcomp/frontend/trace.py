@@ -153,6 +153,7 @@ def _run(function: Any, signature: inspect.Signature, lifted: list[Any]) -> Any:
 def _finish(
     session: Session, signature: inspect.Signature, outputs: Outputs, result: Tree
 ) -> Capture:
+    session.assume_numpy_scalars()
     written = [r for r in session.reads.values() if r.written]
     writes = tuple((r.source, outputs.add(r.content)) for r in written)
     used = [r for r in session.reads.values() if r.used and r.node not in session.known_nodes]

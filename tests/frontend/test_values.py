@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.result import Out, Own
@@ -617,6 +618,49 @@ def test_comparisons_with_whole_numbers(dtype: Any) -> None:
             if valid(captured, x, n):
                 same(run(captured, x, n), (x < n, x == n, n >= x))
         assert valid(captured, x, first)
+
+
+def test_numpy_scalars_that_decide(agree: Agree) -> None:
+    def f(x: Any, n: Any, a: Any) -> Any:
+        return [x[i] * a for i in range(n)]
+
+    captured = agree(f, X, np.int64(2), np.float64(0.5))
+    assert captured.native
+    assert not valid(captured, X, np.int64(3), np.float64(0.5))
+
+
+def test_arrays_made_by_any_function_can_be_written_to(agree: Agree) -> None:
+    def f(x: Any) -> Any:
+        t = np.linspace(0, 1, 4)
+        t[0] = x[0, 0]
+        t *= 2
+        order = np.argsort([3, 1, 2, 0])
+        return (
+            t[order],
+            np.hanning(4) + x,
+            np.linalg.inv([[2.0, 0.0], [0.0, 1.0]]) @ x[:2],
+            np.fft.fftfreq(4),
+        )
+
+    agree(f, X)
+
+
+def test_arrays_from_elsewhere_are_taken_as_they_are(agree: Agree) -> None:
+    def f(x: Any) -> Any:
+        table = scipy.linalg.hadamard(4) * 1.0
+        y = x * table[0]
+        table[0, 0] = 5.0
+        return y + x * table[0]
+
+    agree(f, X)
+    with pytest.raises(Unsupported, match="neither gets nor makes"):
+        capture(write_elsewhere, (X,), {})
+
+
+def write_elsewhere(x: Any) -> Any:
+    table = scipy.linalg.hadamard(4)
+    table += x.astype(table.dtype)[:1]
+    return table
 
 
 def test_number_kinds(agree: Agree) -> None:
