@@ -206,7 +206,9 @@ def view(
     status, speed = _speed_sentence(comparison)
     sentences = [_compile_sentence(compiled), *speed, _difference_sentence(comparison)]
     sentences.append(_check_sentence(checks))
-    sentences.append(f"{_count(compiled.threads, 'thread')}, {compiled.target}")
+    target = str(compiled.target)
+    threads = "" if "thread" in target else f"{_count(compiled.threads, 'thread')}, "
+    sentences.append(threads + target)
     return View(
         name=compiled.name,
         status=status,

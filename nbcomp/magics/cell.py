@@ -118,7 +118,9 @@ class UsersFrames:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         __tracebackhide__ = True
         if isinstance(error, Exception) and not self.debug:
-            raise error.with_traceback(_without_ours(error.__traceback__))
+            # A syntax error points at its line by itself.
+            kept = None if isinstance(error, SyntaxError) else _without_ours(error.__traceback__)
+            raise error.with_traceback(kept)
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
@@ -197,7 +199,9 @@ def compile_definitions(namespace: Namespace, filename: str) -> list[str]:
     own = [
         (value.__code__.co_firstlineno, name)
         for name, value in namespace.items()
-        if isinstance(value, FunctionType) and value.__code__.co_filename == filename
+        if isinstance(value, FunctionType)
+        and value.__code__.co_filename == filename
+        and not (inspect.isgeneratorfunction(value) or inspect.iscoroutinefunction(value))
     ]
     for _, name in own:
         namespace[name] = nbcomp.jit(namespace[name])
