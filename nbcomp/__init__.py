@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "jit": "nbcomp.jitted",
     "compile": "nbcomp.pipeline",
+    "compile_for": "nbcomp.pipeline",
     "NumpyFallback": "nbcomp.jitted",
     "Compiled": "nbcomp.compiled",
     "CaptureError": "nbcomp.errors",

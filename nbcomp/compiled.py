@@ -20,8 +20,7 @@ from nbcomp.loop.printer import print_kernel
 from nbcomp.lowering.program import Program
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
-from nbcomp.target.llvm.codegen import KernelCode
-from nbcomp.target.llvm.compile import MachineCode
+from nbcomp.target.base import Code
 from nbcomp.trace import Location, Remark, Trace
 
 
@@ -32,22 +31,16 @@ class CompiledKernel:
     name: str
     group: Group
     kernel: Kernel
-    code: KernelCode
-    machine: MachineCode
-    known: bool  # its machine code was there already
+    code: Code
+
+    @property
+    def known(self) -> bool:
+        """Whether its code was there already."""
+        return self.code.known
 
     def text(self, level: str) -> str:
         """The kernel as "loop", "llvm" (after LLVM's passes), "llvm-before" or "asm" text."""
-        match level:
-            case "loop":
-                return print_kernel(self.kernel)
-            case "llvm":
-                return self.code.readable(self.machine.optimised_text)
-            case "llvm-before":
-                return self.code.readable(self.machine.llvm_text)
-            case "asm":
-                return self.code.readable(self.machine.assembly)
-        raise ValueError(f"no level {level!r}: loop, llvm, llvm-before or asm")
+        return print_kernel(self.kernel) if level == "loop" else self.code.text(level)
 
 
 @dataclass(eq=False)

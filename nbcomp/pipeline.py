@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,16 @@ from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.products import choose_products
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.lowering.program import KernelStep, LibraryStep, Program, lower_program
-from nbcomp.loop.grammar import For
+from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.machine import host
 from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
 from nbcomp.runtime.pool import threads
 from nbcomp.schedule.default import default_schedule, grain, seconds
-from nbcomp.target.llvm.codegen import StageCode, generate
-from nbcomp.target.llvm.compile import compile_kernel, host_cpu
+from nbcomp.target.base import Stage, Target
+from nbcomp.target.interpreted import InterpretedTarget
+from nbcomp.target.llvm.compile import host_target
 from nbcomp.trace import Snapshot, Trace
-from nbcomp.types import TensorType
+from nbcomp.types import DType, TensorType
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     expand,
@@ -52,9 +54,15 @@ GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
 def compile(function: Any, *args: Any, **kwargs: Any) -> Compiled:
     """Compile a function for these arguments (arrays, numbers, or `nbcomp.f32[…]` types).
 
+    With `compile_for("interpreted")` instead, the loops run in Python: slow, but nothing is hidden.
+
     Raises CaptureError where the program cannot be a graph, Unsupported for what is not compiled,
     and what the function itself raises.
     """
+    return _compile(host_target(), function, *args, **kwargs)
+
+
+def _compile(target: Target, function: Any, *args: Any, **kwargs: Any) -> Compiled:
     # A jitted function (which has variants) is compiled as the Python function it stands for.
     python = function.__wrapped__ if hasattr(function, "variants") else function
     concrete = [_stand_in(a) for a in args]
@@ -63,7 +71,18 @@ def compile(function: Any, *args: Any, **kwargs: Any) -> Compiled:
     start = time.perf_counter()
     with trace.timed("capture"):
         captured = capture(python, concrete, named)
-    return compile_capture(python, captured, trace, start)
+    return compile_capture(python, captured, trace, start, target)
+
+
+def compile_for(name: str) -> Callable[..., Compiled]:
+    """`compile` for a named target: "llvm" (this machine) or "interpreted"."""
+    targets: dict[str, Callable[[], Target]] = {
+        "llvm": host_target,
+        "interpreted": InterpretedTarget,
+    }
+    if name not in targets:
+        raise ValueError(f"no target {name!r}; there are {', '.join(targets)}")
+    return partial(_compile, targets[name]())
 
 
 def _stand_in(value: Any) -> Any:
@@ -71,8 +90,11 @@ def _stand_in(value: Any) -> Any:
     return np.zeros(value.shape, value.dtype) if isinstance(value, TensorType) else value
 
 
-def compile_capture(function: Any, captured: Capture, trace: Trace, start: float) -> Compiled:
+def compile_capture(
+    function: Any, captured: Capture, trace: Trace, start: float, target: Target | None = None
+) -> Compiled:
     """The rest of the pipeline, from a captured graph on."""
+    target = target or host_target()
     graph = _with_strides(captured)
     trace.record(
         Snapshot(
@@ -84,7 +106,7 @@ def compile_capture(function: Any, captured: Capture, trace: Trace, start: float
     writes = _native_writes(captured) if results else {}
     with trace.timed("lower"):
         program = lower_program(fused, writes)
-    kernels, steps, cold = _kernels(program, trace)
+    kernels, steps = _kernels(program, trace, target)
     program = replace(
         program,
         steps=tuple(
@@ -106,19 +128,10 @@ def compile_capture(function: Any, captured: Capture, trace: Trace, start: float
         plain=results is not None,
         trace=trace,
         compile_seconds=time.perf_counter() - start,
-        cold=cold,
+        cold=not all(k.known for k in made),
         threads=threads(),
-        target=target_name(),
+        target=f"{target.describe()}, {threads()} threads",
     )
-
-
-def target_name() -> str:
-    """This machine, in a few words."""
-    machine = host()
-    width = {64: "AVX-512", 32: "256-bit", 16: "128-bit"}.get(machine.vector_bytes, "")
-    arch = host_cpu().triple.split("-")[0]
-    lanes = machine.vector_bytes // 4
-    return f"{arch} {width} vectors ({lanes} float32 lanes)"
 
 
 def _with_strides(captured: Capture) -> Graph:
@@ -181,58 +194,52 @@ def _summary(step: Callable[..., Any]) -> str:
 
 
 def _kernels(
-    program: Program, trace: Trace
-) -> tuple[list[CompiledKernel | None], list[Step | HostStep], bool]:
-    """Schedule, generate and compile every kernel; the plan's steps."""
-    machine, cpu = host(), host_cpu()
+    program: Program, trace: Trace, target: Target
+) -> tuple[list[CompiledKernel | None], list[Step | HostStep]]:
+    """Schedule and compile every kernel; the plan's steps."""
     kernels: list[CompiledKernel | None] = []
     steps: list[Step | HostStep] = []
-    cold = False
     for step in program.steps:
         if isinstance(step, LibraryStep):
             kernels.append(None)
             steps.append(_host_step(step))
             continue
-        kernel = step.kernel
-        trace.record(
-            Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
-        )
-        begin = time.perf_counter()
-        kernel = default_schedule(kernel, machine)
-        spent = time.perf_counter() - begin
-        trace.seconds["schedule"] = trace.seconds.get("schedule", 0.0) + spent
-        trace.record(
-            Snapshot(
-                "schedule", "loop", _summary(default_schedule), kernel, spent, kernel=kernel.name
-            )
-        )
-        with trace.timed("code generation"):
-            code = generate(kernel, machine.vector_bytes)
-        with trace.timed("LLVM"):
-            made, new = compile_kernel(code, cpu)
-        cold |= new
-        compiled = CompiledKernel(kernel.name, step.group, kernel, code, made, not new)
+        kernel = _scheduled(step.kernel, trace)
+        compiled = CompiledKernel(kernel.name, step.group, kernel, target.compile(kernel, trace))
         kernels.append(compiled)
         slot_of = dict(zip((b.memory for b in step.kernel.buffers), step.slots, strict=True))
-        for position, stage in enumerate(code.stages):
-            slots = tuple(slot_of[kernel.buffers[k].memory] for k in stage.slots)
-            steps.append(_step(compiled, position, stage, slots))
-    return kernels, steps, cold
+        steps += (_step(kernel, n, s, slot_of) for n, s in enumerate(compiled.code.stages))
+    return kernels, steps
+
+
+def _scheduled(kernel: Kernel, trace: Trace) -> Kernel:
+    lowered = Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
+    trace.record(lowered)
+    begin = time.perf_counter()
+    kernel = default_schedule(kernel, host())
+    spent = time.perf_counter() - begin
+    trace.seconds["schedule"] = trace.seconds.get("schedule", 0.0) + spent
+    description = _summary(default_schedule)
+    trace.record(Snapshot("schedule", "loop", description, kernel, spent, kernel=kernel.name))
+    return kernel
 
 
 def _step(
-    compiled: CompiledKernel, position: int, stage: StageCode, slots: tuple[int, ...]
-) -> Step:
-    loop = compiled.kernel.stages[position]
+    kernel: Kernel, position: int, stage: Stage, slot_of: dict[str, int]
+) -> Step | HostStep:
+    buffers = [kernel.buffers[k] for k in stage.buffers]
+    slots = tuple(slot_of[b.memory] for b in buffers)
+    if not isinstance(stage.run, int):
+        views = tuple(_view(s, b) for s, b in zip(slots, buffers, strict=True))
+        return HostStep(stage.run, views, (), stage.name)
+    loop = kernel.stages[position]
     size = grain(loop, host()) if stage.parallel and isinstance(loop, For) else 0
-    return Step(
-        compiled.machine.addresses[stage.symbol],
-        slots,
-        stage.params,
-        stage.extent,
-        size,
-        f"{compiled.name}.{position}",
-    )
+    return Step(stage.run, slots, stage.params, stage.extent, size, stage.name)
+
+
+def _view(slot: int, buffer: Buffer) -> tuple[int, DType, tuple[int, ...], tuple[int, ...]]:
+    size = buffer.dtype.itemsize
+    return slot, buffer.dtype, buffer.shape, tuple(s * size for s in buffer.strides)
 
 
 def _host_step(step: LibraryStep) -> HostStep:
@@ -344,7 +351,7 @@ def _plan(
         finish=results.finish if results else None,
         seconds=total,
         disjoint=captured.disjoint,
-        keep=tuple(k.machine for k in kernels if k),
+        keep=tuple(k.code for k in kernels if k),
     )
 
 

@@ -1,4 +1,4 @@
-"""LLVM IR to machine code: the target machine, the pass pipeline, and the code cache.
+"""The LLVM target: kernels to machine code, through the passes that pay, and a cache of code.
 
 A kernel's LLVM text is its key: kernels that differ only in sizes share one piece of machine code,
 and compiling a new shape of a known program never reaches LLVM.
@@ -14,9 +14,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from nbcomp.machine import host
+from nbcomp.loop.grammar import Kernel
+from nbcomp.machine import Machine, host
+from nbcomp.target.base import Stage
 from nbcomp.target.llvm import blas
-from nbcomp.target.llvm.codegen import KernelCode
+from nbcomp.target.llvm.codegen import KernelCode, generate
+from nbcomp.trace import Location, Trace
 
 
 @dataclass(frozen=True)
@@ -147,3 +150,77 @@ def compile_kernel(code: KernelCode, cpu: Cpu) -> tuple[MachineCode, bool]:
     made = MachineCode(code.text, cpu, addresses, seconds, engine=engine)
     _cache[key] = made
     return made, True
+
+
+@dataclass(frozen=True)
+class LlvmCode:
+    """A kernel's machine code, with all the texts it came from."""
+
+    code: KernelCode
+    machine: MachineCode
+    known: bool
+    stages: tuple[Stage, ...]
+
+    @property
+    def locations(self) -> tuple[Location | None, ...]:
+        """What the lines of the debug information mean."""
+        return self.code.locations
+
+    def text(self, level: str) -> str:
+        """ "llvm" (after LLVM's passes), "llvm-before" or "asm", with the kernel's own names."""
+        match level:
+            case "llvm":
+                found = self.machine.optimised_text
+            case "llvm-before":
+                found = self.machine.llvm_text
+            case "asm":
+                found = self.machine.assembly
+            case _:
+                raise ValueError(f"no level {level!r}: llvm-before, llvm or asm")
+        return self.code.readable(found)
+
+
+@dataclass(frozen=True)
+class LlvmTarget:
+    """Machine code for a CPU; loaded into this process only if it is this machine's."""
+
+    cpu: Cpu
+    machine: Machine
+    name: str = "llvm"
+    levels: tuple[str, ...] = ("llvm-before", "llvm", "asm")
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of a vector register."""
+        return self.machine.vector_bytes
+
+    def describe(self) -> str:
+        """The machine in a few words."""
+        width = {64: "AVX-512", 32: "256-bit", 16: "128-bit"}.get(self.vector_bytes, "")
+        arch = self.cpu.triple.split("-")[0]
+        return f"{arch} {width} vectors ({self.vector_bytes // 4} float32 lanes)"
+
+    def compile(self, kernel: Kernel, trace: Trace) -> LlvmCode:
+        """LLVM IR, then machine code, unless equal code is there already."""
+        with trace.timed("code generation"):
+            code = generate(kernel, self.vector_bytes)
+        with trace.timed("LLVM"):
+            made, new = compile_kernel(code, self.cpu)
+        stages = tuple(
+            Stage(
+                f"{kernel.name}.{n}",
+                made.addresses[s.symbol],
+                s.slots,
+                s.params,
+                s.extent,
+                s.parallel,
+            )
+            for n, s in enumerate(code.stages)
+        )
+        return LlvmCode(code, made, not new, stages)
+
+
+@cache
+def host_target() -> LlvmTarget:
+    """Machine code for this machine."""
+    return LlvmTarget(host_cpu(), host())

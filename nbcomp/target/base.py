@@ -1,0 +1,57 @@
+"""What a target is: it takes a scheduled kernel through ordered, named stages to something that runs.
+
+Two targets keep the protocol honest: `llvm` makes machine code, `interpreted` runs the loops in Python.
+Knows kernels and traces; nothing of graphs, and nothing of how a program is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from nbcomp.loop.grammar import Kernel
+from nbcomp.trace import Location, Trace
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One callable piece of a compiled kernel.
+
+    run: the address of `int64 f(void **buffers, const int64 *params, int64 begin, int64 end)`, or a
+    Python function of one array per buffer, which it works on in place, returning ().  buffers: positions in the
+    kernel's buffers, in the order `run` takes them.  A parallel stage may be called for any parts of
+    0..extent, at the same time.
+    """
+
+    name: str
+    run: int | Callable[..., tuple[()]]
+    buffers: tuple[int, ...]
+    params: tuple[int, ...] = ()
+    extent: int = 1
+    parallel: bool = False
+
+
+class Code(Protocol):
+    """A compiled kernel: its stages in order, and its text at every level below the loops."""
+
+    stages: tuple[Stage, ...]
+    locations: tuple[Location | None, ...]  # what line k + 1 of the debug information means
+    known: bool  # nothing had to be compiled
+
+    def text(self, level: str) -> str:
+        """One of the target's levels as text; raises ValueError for another."""
+
+
+class Target(Protocol):
+    """A way to run kernels."""
+
+    name: str
+    levels: tuple[str, ...]  # the texts it has, in the order they are made
+    vector_bytes: int
+
+    def describe(self) -> str:
+        """The machine in a few words."""
+
+    def compile(self, kernel: Kernel, trace: Trace) -> Code:
+        """Code for a scheduled kernel; the seconds of each of its stages go to the trace."""

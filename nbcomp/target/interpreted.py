@@ -1,0 +1,60 @@
+"""The interpreted target: a kernel is run by the loop interpreter, statement by statement.
+
+Slow, and the meaning the machine code is compared with: `compile(f, x, target="interpreted")`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nbcomp.loop.grammar import Kernel
+from nbcomp.loop.interpreter import interpret
+from nbcomp.loop.printer import print_kernel
+from nbcomp.target.base import Stage
+from nbcomp.trace import Location, Trace
+
+
+@dataclass(frozen=True)
+class InterpretedCode:
+    """A kernel as it is; its one stage runs all of it."""
+
+    kernel: Kernel
+    stages: tuple[Stage, ...]
+    locations: tuple[Location | None, ...] = ()
+    known: bool = False
+
+    def text(self, level: str) -> str:
+        """The loops: there is nothing below them."""
+        raise ValueError(f"no level {level!r}: the interpreted target ends with the loops")
+
+    def __str__(self) -> str:
+        return print_kernel(self.kernel)
+
+
+@dataclass(frozen=True)
+class InterpretedTarget:
+    """Runs kernels in Python."""
+
+    name: str = "interpreted"
+    levels: tuple[str, ...] = ()
+    vector_bytes: int = 16
+
+    def describe(self) -> str:
+        """What runs the program."""
+        return "Python, statement by statement"
+
+    def compile(self, kernel: Kernel, trace: Trace) -> InterpretedCode:
+        """The kernel as it is."""
+        own = tuple(k for k, b in enumerate(kernel.buffers) if not b.alias)
+
+        def run(*arrays: Any) -> tuple[()]:
+            named = {kernel.buffers[k].name: a for k, a in zip(own, arrays, strict=True)}
+            for buffer in kernel.buffers:
+                if buffer.alias:
+                    named[buffer.name] = named[buffer.alias].reshape(buffer.shape)
+            interpret(kernel, named)
+            return ()
+
+        code = InterpretedCode(kernel, ())
+        return replace(code, stages=(Stage(kernel.name, run, own),))
