@@ -288,7 +288,7 @@ def index_scale(a: Expr, factor: int, offset: int = 0) -> Expr:
 
 def const(value: object, dtype: DType) -> Const:
     """A literal of the given dtype."""
-    return Const(dtype, dtype.type(value))  # type: ignore[call-arg]
+    return Const(dtype, dtype.type(value))
 
 
 def neutral(fn: str, dtype: DType) -> object:
@@ -299,17 +299,22 @@ def neutral(fn: str, dtype: DType) -> object:
         return 1
     if fn in ("logical_or", "bitwise_or", "bitwise_xor"):
         return 0
+    low, high = _range(dtype)
     if fn in ("logical_and", "bitwise_and"):
-        return -1 if dtype.kind == "i" else np.iinfo(dtype).max if dtype.kind == "u" else 1
-    low: object = -np.inf
-    high: object = np.inf
-    if dtype.kind in "iu":
-        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    elif dtype.kind == "b":
-        low, high = False, True
+        return -1 if dtype.kind == "i" else high  # all bits
     if fn in ("maximum", "minimum"):
         return low if fn == "maximum" else high
     raise ValueError(f"no reduction by {fn}")
+
+
+def _range(dtype: DType) -> tuple[object, object]:
+    """The smallest and the largest value."""
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    if dtype.kind == "b":
+        return False, True
+    limits = np.iinfo(dtype.str)
+    return limits.min, limits.max
 
 
 # --------------------------------------------------------------------------------------- walking

@@ -65,22 +65,31 @@ class _Frame:
             case Alloc():
                 self.alloc(stmt.buffer)
             case For():
-                for i in range(int(self.value(stmt.extent))):
-                    self.values[stmt.var] = i
-                    self.run(stmt.body)
+                self.loop(stmt)
             case If():
                 self.run(stmt.yes if self.value(stmt.condition) else stmt.no)
             case While():
-                while self.value(stmt.condition):
-                    self.run(stmt.body)
+                self.repeat(stmt)
             case Block():
                 self.run(stmt.body)
             case Call():
-                parts = [
-                    self.array(b)[self.index(at)] if at else self.array(b)
-                    for b, at in zip(stmt.buffers, stmt.at, strict=True)
-                ]
-                LIBRARY[stmt.fn].reference(parts, dict(stmt.options))
+                self.call(stmt)
+
+    def loop(self, stmt: For) -> None:
+        for i in range(int(self.value(stmt.extent))):
+            self.values[stmt.var] = i
+            self.run(stmt.body)
+
+    def repeat(self, stmt: While) -> None:
+        while self.value(stmt.condition):
+            self.run(stmt.body)
+
+    def call(self, stmt: Call) -> None:
+        parts = [
+            self.array(b)[self.index(at)] if at else self.array(b)
+            for b, at in zip(stmt.buffers, stmt.at, strict=True)
+        ]
+        LIBRARY[stmt.fn].reference(parts, dict(stmt.options))
 
     def alloc(self, buffer: Buffer) -> None:
         """New memory, of values nobody should read."""

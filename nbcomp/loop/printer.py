@@ -25,6 +25,7 @@ from nbcomp.loop.grammar import (
     Store,
     Var,
     While,
+    bodies,
 )
 from nbcomp.types import contiguous_strides, short
 
@@ -105,22 +106,25 @@ def print_buffer(buffer: Buffer) -> str:
     return text if plain else f"{text} strides {list(buffer.strides)}"
 
 
-def print_kernel(kernel: Kernel) -> str:
-    """The whole kernel."""
+def print_kernel(kernel: Kernel, mark: Stmt | None = None) -> str:
+    """The whole kernel; the line of the statement `mark` is pointed at."""
     signature = ", ".join(f"{b.role} {print_buffer(b)}" for b in kernel.buffers)
     lines = [f"kernel {kernel.name}({signature}) {{"]
     lines += [f"  // {note}" for note in kernel.notes]
-    lines += (f"  {line}" for line in print_body(kernel.stages))
+    lines += _indented(kernel.stages, mark)
     return "\n".join([*lines, "}"])
 
 
-def print_body(body: tuple[Stmt, ...]) -> Iterator[str]:
-    """The lines of a body."""
+def _indented(body: tuple[Stmt, ...], mark: Stmt | None) -> Iterator[str]:
     for stmt in body:
-        yield from _stmt(stmt)
+        lines = _simple(stmt) if not bodies(stmt) else _compound(stmt, mark)
+        for number, line in enumerate(lines):
+            pointer = "    <-- here" if stmt is mark and number == 0 else ""
+            yield f"  {line}{pointer}"
 
 
-def _stmt(stmt: Stmt) -> Iterator[str]:
+def _simple(stmt: Stmt) -> Iterator[str]:
+    """A statement without a body."""
     where = getattr(stmt, "location", None)
     note = f"  # {where}" if where else ""
     match stmt:
@@ -138,23 +142,6 @@ def _stmt(stmt: Stmt) -> Iterator[str]:
             yield f"{stmt.name} = {print_expr(stmt.value)}{note}"
         case Alloc():
             yield f"alloc {print_buffer(stmt.buffer)}"
-        case For():
-            kind = "" if stmt.kind == "serial" else f" {stmt.kind}"
-            unroll = f" unroll {stmt.unroll}" if stmt.unroll > 1 else ""
-            yield f"for {stmt.var} in 0..{print_expr(stmt.extent)}{kind}{unroll}:"
-            yield from (f"  {line}" for line in print_body(stmt.body))
-        case If():
-            yield f"if {print_expr(stmt.condition)}:"
-            yield from (f"  {line}" for line in print_body(stmt.yes))
-            if stmt.no:
-                yield "else:"
-                yield from (f"  {line}" for line in print_body(stmt.no))
-        case While():
-            yield f"while {print_expr(stmt.condition)}:"
-            yield from (f"  {line}" for line in print_body(stmt.body))
-        case Block():
-            yield "do:"
-            yield from (f"  {line}" for line in print_body(stmt.body))
         case Call():
             options = "".join(f", {k}={v}" for k, v in stmt.options)
             parts = [
@@ -162,3 +149,23 @@ def _stmt(stmt: Stmt) -> Iterator[str]:
                 for b, at in zip(stmt.buffers, stmt.at, strict=True)
             ]
             yield f"call {stmt.fn}({', '.join(parts)}{options}){note}"
+
+
+def _compound(stmt: Stmt, mark: Stmt | None) -> Iterator[str]:
+    """A statement with bodies."""
+    match stmt:
+        case For():
+            kind = "" if stmt.kind == "serial" else f" {stmt.kind}"
+            unroll = f" unroll {stmt.unroll}" if stmt.unroll > 1 else ""
+            yield f"for {stmt.var} in 0..{print_expr(stmt.extent)}{kind}{unroll}:"
+        case If():
+            yield f"if {print_expr(stmt.condition)}:"
+        case While():
+            yield f"while {print_expr(stmt.condition)}:"
+        case Block():
+            yield "do:"
+    first, *others = bodies(stmt)
+    yield from _indented(first, mark)
+    for other in filter(None, others):
+        yield "else:"
+        yield from _indented(other, mark)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from nbcomp.errors import VerifyError
@@ -13,7 +15,6 @@ from nbcomp.loop.grammar import (
     Block,
     Buffer,
     Call,
-    Cast,
     Const,
     Expr,
     For,
@@ -27,23 +28,33 @@ from nbcomp.loop.grammar import (
     Var,
     While,
     expressions,
+    neutral,
+    walk,
     walk_expr,
 )
-from nbcomp.loop.printer import print_body
-from nbcomp.types import INT64
+from nbcomp.loop.library import LIBRARY
+from nbcomp.loop.printer import print_kernel
+from nbcomp.types import BOOL, INT64, DType
 
 
 def verify(kernel: Kernel) -> Kernel:
     """The kernel itself, if it is well formed.
 
-    Every name is bound before it is read, indices match their buffer's rank and are int64, values
-    have the dtype of what they are stored to, conditions are bool, parallel loops are stages, and
-    inputs are not written.  Raises VerifyError.
+    Every name is bound once and before it is read, indices match their buffer's rank and are int64,
+    values have the dtype of what they are stored to and functions the dtypes of NumPy's own loops,
+    conditions are bool, parallel loops are stages, vector loops are not nested, unrolled loops have
+    a constant extent, and inputs are not written.  Raises VerifyError.
     """
     names = [b.name for b in kernel.buffers]
     if len(set(names)) != len(names):
         raise VerifyError(f"kernel {kernel.name}: two buffers have the same name")
-    _Checker(kernel, dict(zip(names, kernel.buffers, strict=True))).body(kernel.stages, set(), True)
+    known = dict(zip(names, kernel.buffers, strict=True))
+    for buffer in kernel.buffers:
+        if buffer.alias and (
+            buffer.alias not in known or known[buffer.alias].dtype != buffer.dtype
+        ):
+            raise VerifyError(f"kernel {kernel.name}: {buffer.name} is not a view of a buffer")
+    _Checker(kernel, known).body(kernel.stages, set(), True)
     return kernel
 
 
@@ -52,11 +63,8 @@ class _Checker:
         self.kernel, self.buffers = kernel, buffers
 
     def fail(self, stmt: Stmt, why: str) -> None:
-        marked = next(iter(print_body((stmt,))))
-        text = "\n".join(
-            f"{line}    <-- here" if line.strip() == marked.strip() else line
-            for line in str(self.kernel).splitlines()
-        )
+        """Raise, with the statement pointed at."""
+        text = print_kernel(self.kernel, mark=stmt)
         raise VerifyError(f"kernel {self.kernel.name}: {why}\n{text}")
 
     def body(self, body: tuple[Stmt, ...], bound: set[str], top: bool = False) -> None:
@@ -70,32 +78,75 @@ class _Checker:
     def statement(self, stmt: Stmt, scope: set[str], top: bool) -> None:
         match stmt:
             case Let():
+                self.bind(stmt, stmt.name, scope)
                 scope.add(stmt.name)
             case Alloc():
-                self.buffers[stmt.buffer.name] = stmt.buffer
+                self.alloc(stmt)
             case Store() | Accumulate():
-                self.access(stmt, stmt.buffer, stmt.indices)
-                if stmt.buffer.role == "input":
-                    self.fail(stmt, "an input is written")
-                if stmt.value.dtype != stmt.buffer.dtype:
-                    self.fail(stmt, f"stores {stmt.value.dtype} into {stmt.buffer.dtype}")
+                self.write(stmt)
             case For():
-                if stmt.kind == "parallel" and not top:
-                    self.fail(stmt, "a parallel loop inside another statement")
-                if stmt.extent.dtype != INT64:
-                    self.fail(stmt, "an extent that is not int64")
-                self.body(stmt.body, scope | {stmt.var})
+                self.loop(stmt, scope, top)
             case If() | While():
-                if stmt.condition.dtype != np.bool_:
+                if stmt.condition.dtype != BOOL:
                     self.fail(stmt, "a condition that is not bool")
                 for inner in (stmt.yes, stmt.no) if isinstance(stmt, If) else (stmt.body,):
                     self.body(inner, scope)
             case Block():
                 self.body(stmt.body, scope)
             case Call():
-                for buffer in stmt.buffers:
-                    if buffer.name not in self.buffers:
-                        self.fail(stmt, f"unknown buffer {buffer.name}")
+                self.call(stmt)
+
+    def bind(self, stmt: Stmt, name: str, scope: set[str]) -> None:
+        if name in scope:
+            self.fail(stmt, f"{name} is bound already")
+
+    def alloc(self, stmt: Alloc) -> None:
+        if stmt.buffer.role != "local":
+            self.fail(stmt, f"{stmt.buffer.name} is allocated, but not local")
+        if stmt.buffer.name in self.buffers:
+            self.fail(stmt, f"{stmt.buffer.name} is allocated already")
+        self.buffers[stmt.buffer.name] = stmt.buffer
+
+    def write(self, stmt: Store | Accumulate) -> None:
+        self.access(stmt, stmt.buffer, stmt.indices)
+        if stmt.buffer.role == "input":
+            self.fail(stmt, "an input is written")
+        if stmt.value.dtype != stmt.buffer.dtype:
+            self.fail(stmt, f"stores {stmt.value.dtype} into {stmt.buffer.dtype}")
+        if isinstance(stmt, Accumulate):
+            try:
+                neutral(stmt.fn, stmt.buffer.dtype)
+            except ValueError as error:
+                self.fail(stmt, str(error))
+
+    def loop(self, stmt: For, scope: set[str], top: bool) -> None:
+        self.bind(stmt, stmt.var, scope)
+        if stmt.kind == "parallel" and not top:
+            self.fail(stmt, "a parallel loop inside another statement")
+        if stmt.extent.dtype != INT64:
+            self.fail(stmt, "an extent that is not int64")
+        if stmt.kind == "unroll" and not (
+            isinstance(stmt.extent, Affine) and not stmt.extent.terms
+        ):
+            self.fail(stmt, "a loop to write out whose extent is not a constant")
+        if stmt.kind == "vector" and any(
+            isinstance(s, For) and s.kind == "vector" for s in walk(stmt.body)
+        ):
+            self.fail(stmt, "a vector loop inside a vector loop")
+        self.body(stmt.body, scope | {stmt.var})
+
+    def call(self, stmt: Call) -> None:
+        if stmt.fn not in LIBRARY:
+            self.fail(stmt, f"no library routine {stmt.fn}")
+        if len(stmt.at) != len(stmt.buffers):
+            self.fail(stmt, f"{len(stmt.at)} places for {len(stmt.buffers)} buffers")
+        for buffer, at in zip(stmt.buffers, stmt.at, strict=True):
+            if self.buffers.get(buffer.name) != buffer:
+                self.fail(stmt, f"unknown buffer {buffer.name}")
+            if len(at) > len(buffer.shape) or any(i.dtype != INT64 for i in at):
+                self.fail(stmt, f"not a part of {buffer.name}")
+        if stmt.buffers[0].role == "input":
+            self.fail(stmt, "an input is written")
 
     def access(self, stmt: Stmt, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
         known = self.buffers.get(buffer.memory)
@@ -108,19 +159,48 @@ class _Checker:
 
     def expression(self, stmt: Stmt, root: Expr, scope: set[str]) -> None:
         for expr in walk_expr(root):
-            match expr:
-                case Var() if expr.name not in scope:
-                    self.fail(stmt, f"{expr.name} is read before it is bound")
-                case Affine() if any(v not in scope for v, _ in expr.terms):
-                    self.fail(stmt, "an index uses a loop variable outside its loop")
-                case Load():
-                    self.access(stmt, expr.buffer, expr.indices)
-                    if expr.dtype != expr.buffer.dtype:
-                        self.fail(stmt, f"reads {expr.buffer.name} as {expr.dtype}")
-                case Select():
-                    if expr.condition.dtype != np.bool_ or expr.yes.dtype != expr.no.dtype:
-                        self.fail(
-                            stmt, "a select with mixed dtypes or a condition that is not bool"
-                        )
-                case Const() | Apply() | Cast() | Var() | Affine():
-                    pass
+            if isinstance(expr, Load):
+                self.access(stmt, expr.buffer, expr.indices)
+            why = _unbound(expr, scope) or _ill_typed(expr)
+            if why:
+                self.fail(stmt, why)
+
+
+def _unbound(expr: Expr, scope: set[str]) -> str:
+    """What the expression reads that is not there; empty if nothing."""
+    match expr:
+        case Var() if expr.name not in scope:
+            return f"{expr.name} is read before it is bound"
+        case Affine() if any(v not in scope for v, _ in expr.terms):
+            return "an index uses a loop variable outside its loop"
+    return ""
+
+
+def _ill_typed(expr: Expr) -> str:
+    """How the expression's dtypes do not fit; empty if they do."""
+    match expr:
+        case Const() if expr.value.dtype != expr.dtype:
+            return f"a literal of {expr.value.dtype} as {expr.dtype}"
+        case Load() if expr.dtype != expr.buffer.dtype:
+            return f"reads {expr.buffer.name} as {expr.dtype}"
+        case Select() if expr.condition.dtype != BOOL:
+            return "a select by a condition that is not bool"
+        case Select() if not expr.yes.dtype == expr.no.dtype == expr.dtype:
+            return f"a select of {expr.yes.dtype} and {expr.no.dtype} as {expr.dtype}"
+        case Apply():
+            given = (*(a.dtype for a in expr.args), expr.dtype)
+            if _loop_of(expr.fn, *given[:-1]) not in (None, given):
+                return f"{expr.fn} has no loop {_chars(given)} in NumPy"
+    return ""
+
+
+def _chars(dtypes: tuple[DType, ...]) -> str:
+    """Dtypes as NumPy writes a ufunc's loops: ff->f."""
+    return f"{''.join(d.char for d in dtypes[:-1])}->{dtypes[-1].char}"
+
+
+@cache
+def _loop_of(fn: str, *dtypes: DType) -> tuple[DType, ...] | None:
+    """The dtypes NumPy computes a ufunc with; None for a function that is not one."""
+    ufunc = getattr(np, fn, None)
+    return ufunc.resolve_dtypes((*dtypes, None)) if isinstance(ufunc, np.ufunc) else None
