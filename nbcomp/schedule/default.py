@@ -15,17 +15,19 @@ from nbcomp.loop import cost
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
-    Alloc,
     Buffer,
     Call,
     For,
     Kernel,
     Let,
+    Load,
     Stmt,
     Store,
     bodies,
+    expressions,
     map_stmt,
     walk,
+    walk_expr,
 )
 from nbcomp.machine import Machine
 from nbcomp.schedule import steps
@@ -88,19 +90,22 @@ def _innermost(stage: Stmt) -> list[tuple[For, For | None]]:
 
 def _vectorize_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
     for loop, parent in _innermost(kernel.stages[position]):
-        length = cost.extent_of(loop)
-        if parent is not None and _short(loop) and cost.extent_of(parent) > length:
-            if len([s for s in parent.body if isinstance(s, For)]) == 1 and not cost.has_accumulate(
-                loop.body
-            ):
-                kernel = steps.unroll(kernel, loop.var)
-                kernel = steps.vectorize(kernel, parent.var)
-                notes += [f'unroll("{loop.var}")', f'vectorize("{parent.var}")']
-                continue
+        if parent is not None and _better_outside(loop, parent):
+            kernel = steps.unroll(kernel, loop.var)
+            kernel = steps.vectorize(kernel, parent.var)
+            notes += [f'unroll("{loop.var}")', f'vectorize("{parent.var}")']
+            continue
         factor = _unroll_factor(loop)
         kernel = steps.vectorize(kernel, loop.var, factor)
         notes.append(f'vectorize("{loop.var}", unroll={factor})')
     return kernel
+
+
+def _better_outside(loop: For, parent: For) -> bool:
+    """Whether to write a short loop out and vectorise the longer one around it."""
+    alone = sum(isinstance(s, For) for s in parent.body) == 1
+    longer = cost.extent_of(parent) > cost.extent_of(loop)
+    return _short(loop) and longer and alone and not cost.has_accumulate(loop.body)
 
 
 def _short(loop: For) -> bool:
@@ -186,13 +191,9 @@ def _streams(store: Store, vector: str, kernel: Kernel) -> bool:
 
 
 def _read(kernel: Kernel) -> set[Buffer]:
-    from nbcomp.loop.grammar import Load, expressions, walk_expr
-
-    found = set()
-    for s in walk(kernel.stages):
-        for root in expressions(s):
-            found.update(e.buffer for e in walk_expr(root) if isinstance(e, Load))
-    return found
+    """The buffers a kernel loads from."""
+    roots = (root for s in walk(kernel.stages) for root in expressions(s))
+    return {e.buffer for root in roots for e in walk_expr(root) if isinstance(e, Load)}
 
 
 def seconds(stmt: Stmt, machine: Machine) -> float:
@@ -210,6 +211,3 @@ def grain(stage: For, machine: Machine) -> int:
         return 0
     at_least = math.ceil(n * 6e-6 / whole)
     return max(1, at_least, n // (machine.cores * 8))
-
-
-__all__ = ["Alloc", "default_schedule", "grain", "seconds"]
