@@ -452,7 +452,7 @@ def scaling(
     seconds: float = 3.0,
     progress: Callable[[int], None] | None = None,
 ) -> Scaling:
-    """Compare across batch sizes, about `seconds` in total.
+    """Compare across batch sizes, about `seconds` in total; on slow machines at most twice that.
 
     The batch axis is the leading axis of the first array argument and of those as long as it.
     """
@@ -469,13 +469,14 @@ def scaling(
         rest = end - time.perf_counter()
         if size * row_bytes > LARGEST_BATCH:
             skipped.append((size, f"the batch would take {size * row_bytes / 2**20:.0f} MiB"))
-        elif points and _estimate(points[-1], size) > rest:
+        elif points and _estimate(points[-1], size) > rest + seconds:
             skipped.append((size, "out of time"))
         else:
             if progress:
                 progress(size)
             batch = resized(args, positions, size)
-            points.append(_point(compiled, reference, batch, kwargs, size, 0.7 * rest / left))
+            part = 0.7 * max(rest, 0.2 * seconds) / left
+            points.append(_point(compiled, reference, batch, kwargs, size, part))
     return Scaling(tuple(points), tuple(skipped), others=neighbours.cores())
 
 
@@ -514,5 +515,5 @@ def _point(
 def _estimate(point: Point, size: int) -> float:
     """Seconds a comparison at `size` would take at least, were the time linear in it."""
     c = point.comparison
-    both = sum(t.median for t in (c.compiled, c.reference) if t)
+    both = sum(t.low for t in (c.compiled, c.reference) if t)
     return (2 + 2 * ROUNDS) * both * size / point.size + 2 * ROUNDS * REST
