@@ -35,7 +35,7 @@ from nbcomp.frontend.namespace import (
 )
 from nbcomp.frontend.number import Number
 from nbcomp.frontend.objects import add_methods, shadow, source_of, subclass
-from nbcomp.frontend.session import Session, source_key
+from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer
 from nbcomp.ops.operand import constant, supported
@@ -75,7 +75,7 @@ class Lifter:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.containers: dict[int, tuple[Any, Any, Source]] = {}
-        self._lifted: dict[Any, Any] = {}  # by source
+        self._lifted: dict[Source, Any] = {}
         self._copies: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's id
         self._namespaces: dict[int, Namespace] = {}
         self._cells: list[tuple[Any, Any]] = []  # a copy, and what it held
@@ -87,10 +87,9 @@ class Lifter:
 
         Raises `Unsupported` for values that nbcomp cannot follow.
         """
-        key = source_key(source)
-        if key not in self._lifted:
-            self._lifted[key] = self._lift(value, source, name)
-        return self._lifted[key]
+        if source not in self._lifted:
+            self._lifted[source] = self._lift(value, source, name)
+        return self._lifted[source]
 
     def _lift(self, value: Any, source: Source, name: str) -> Any:
         kind = type(value)

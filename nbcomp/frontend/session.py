@@ -22,8 +22,6 @@ from nbcomp.runtime.plan import Guard, Source, ValueGuard
 from nbcomp.trace import Location, Remark
 from nbcomp.types import TensorType
 
-Key = tuple[Any, ...]
-
 
 @dataclass(eq=False)
 class Read:
@@ -43,11 +41,6 @@ class Read:
         self.content = self.node
 
 
-def source_key(source: Source) -> Key:
-    """What makes two sources the same place."""
-    return source.kind, id(source.root), source.key, source.path
-
-
 class Session:
     """The state of one capture.
 
@@ -61,9 +54,9 @@ class Session:
         self.closed = False
         self.calls = 0  # of NumPy's functions
         self.wrappers: dict[Any, Any] = {}  # functions of NumPy's as the program sees them
-        self.reads: dict[Key, Read] = {}
+        self.reads: dict[Source, Read] = {}
         self._by_node: dict[Node, Read] = {}
-        self.guards: dict[Key, Guard] = {}
+        self.guards: dict[tuple[type, Source], Guard] = {}
         self.remarks: list[Remark] = []
         self.known_nodes: set[Node] = set()  # inputs whose value the program depends on
         self.call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
@@ -85,20 +78,19 @@ class Session:
 
     def read(self, source: Source, value: Any, name: str) -> Read:
         """The input for a source, one per place; arrays and numbers."""
-        key = source_key(source)
-        if key not in self.reads:
+        if source not in self.reads:
             array = np.asarray(value)
             index, weak = len(self.reads), type(value) in (int, float)
             tensor = TensorType(array.dtype, array.shape)
             node = Node(Input(index, tensor, _strides(array)), (), tensor, None, name, weak)
-            self.reads[key] = self._by_node[node] = Read(source, value, node)
-        return self.reads[key]
+            self.reads[source] = self._by_node[node] = Read(source, value, node)
+        return self.reads[source]
 
     def guard(self, guard: Guard) -> None:
         """Remember an assumption, once."""
         if guard.source.kind == "object" and not guard.source.path:
             return  # the object itself is at hand, whatever happens
-        self.guards.setdefault((type(guard), *source_key(guard.source)), guard)
+        self.guards.setdefault((type(guard), guard.source), guard)
 
     def remark(self, remark: Remark) -> None:
         """Tell the user something about the capture."""

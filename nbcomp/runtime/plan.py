@@ -14,20 +14,30 @@ from typing import Any
 from nbcomp.types import DType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """Where a value is found at call time.
 
     kind "argument": `key` is the position.  kind "global": `root` is the namespace dict, `key` the
     name.  kind "cell": `root` is the closure cell.  kind "object": `root` itself.  `path` then goes
-    further: ("item", key) for dicts, lists and tuples, ("attr", name) for attributes.
+    further: ("item", key) for dicts, lists and tuples, ("attr", name) for attributes.  Sources are
+    equal where they are the same place: a global `W` of one module is not that of another.
     """
 
     kind: str
     key: Any = None
-    root: Any = field(default=None, hash=False, compare=False)
+    root: Any = field(default=None, repr=False)
     path: tuple[tuple[str, Any], ...] = ()
-    name: str = field(default="", compare=False)  # the user's, e.g. the parameter's
+    name: str = ""  # the user's, e.g. the parameter's
+
+    def _place(self) -> tuple[Any, ...]:
+        return self.kind, self.key, id(self.root), self.path
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and self._place() == other._place()
+
+    def __hash__(self) -> int:
+        return hash(self._place())
 
     def describe(self) -> str:
         """How a user would write it, e.g. `params['W1']`."""

@@ -158,6 +158,21 @@ def test_user_modules(agree: Agree) -> None:
     same(run(captured, X), namespace["g"](X))
 
 
+def test_the_same_name_in_two_modules() -> None:
+    def module(name: str, factor: float) -> Any:
+        made = types.ModuleType(name)
+        made.__file__ = f"/somewhere/{name}.py"
+        vars(made).update(W=np.zeros(3), K=factor, np=np)
+        exec("def f(x):\n    W[:] = x * K\n    return W", vars(made))
+        return made
+
+    a, b = module("a", 1.0), module("b", 2.0)
+    result = run(capture(lambda x: (a.f(x), b.f(x)), (np.ones(3),), {}), np.ones(3))
+    assert result[0] is a.W
+    assert result[1] is b.W
+    np.testing.assert_array_equal(np.array([a.W, b.W]), [[1.0] * 3, [2.0] * 3])
+
+
 def test_imports_inside(agree: Agree) -> None:
     def f(x: Any) -> Any:
         import numpy
