@@ -24,10 +24,9 @@ import numpy as np
 from nbcomp.trace import Location
 from nbcomp.types import INT64, DType
 
-# Scalar functions that are not ufuncs: fused multiply-add a*b+c with one rounding, the bits of a
-# value read as another dtype of the same width, and the value of a float16/bfloat16 ... kept for
-# expansions.
-EXTRA = ("fma", "bitcast")
+# Scalar functions that are not NumPy's: the error function, and the bits of a value read as another
+# dtype of the same width.
+EXTRA = ("erf", "bitcast")
 
 
 # ---------------------------------------------------------------------------------------- buffers

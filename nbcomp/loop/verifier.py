@@ -8,6 +8,7 @@ import numpy as np
 
 from nbcomp.errors import VerifyError
 from nbcomp.loop.grammar import (
+    EXTRA,
     Accumulate,
     Affine,
     Alloc,
@@ -187,9 +188,9 @@ def _ill_typed(expr: Expr) -> str:
             return "a select by a condition that is not bool"
         case Select() if not expr.yes.dtype == expr.no.dtype == expr.dtype:
             return f"a select of {expr.yes.dtype} and {expr.no.dtype} as {expr.dtype}"
-        case Apply():
+        case Apply() if expr.fn not in EXTRA:
             given = (*(a.dtype for a in expr.args), expr.dtype)
-            if _loop_of(expr.fn, *given[:-1]) not in (None, given):
+            if _loop_of(expr.fn, *given[:-1]) != given:
                 return f"{expr.fn} has no loop {_chars(given)} in NumPy"
     return ""
 
@@ -201,6 +202,11 @@ def _chars(dtypes: tuple[DType, ...]) -> str:
 
 @cache
 def _loop_of(fn: str, *dtypes: DType) -> tuple[DType, ...] | None:
-    """The dtypes NumPy computes a ufunc with; None for a function that is not one."""
+    """The dtypes NumPy computes a ufunc with; None if there is no such ufunc or loop."""
     ufunc = getattr(np, fn, None)
-    return ufunc.resolve_dtypes((*dtypes, None)) if isinstance(ufunc, np.ufunc) else None
+    if not isinstance(ufunc, np.ufunc) or ufunc.nin != len(dtypes):
+        return None
+    try:
+        return ufunc.resolve_dtypes((*dtypes, None))
+    except TypeError:
+        return None
