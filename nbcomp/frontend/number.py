@@ -37,6 +37,8 @@ class Number:
         return type(self._value)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__array"):  # NumPy asks; a Python number has none
+            raise AttributeError(name)
         return getattr(known(self), name)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
@@ -46,11 +48,6 @@ class Number:
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return self._session.call(function, args, kwargs)
-
-
-def is_number(value: Any) -> bool:
-    """Whether this is a number read at run time."""
-    return type(value) is Number
 
 
 def known(value: Any) -> Any:

@@ -108,7 +108,9 @@ def _name(function: Any) -> str:
 def _signature(function: Any) -> inspect.Signature:
     try:
         if not isinstance(function, type | np.ufunc):
-            return inspect.signature(function)
+            # A decorator's wrapper takes what it takes, whatever `functools.wraps` says.
+            plain = isinstance(function, types.FunctionType | types.MethodType)
+            return inspect.signature(function, follow_wrapped=not plain)
     except (TypeError, ValueError):
         pass
     raise CaptureError(
@@ -189,6 +191,7 @@ def _renumbered(graph: Graph, session: Session) -> Graph:
             return None if new == node.op else replace(node, op=new)
         read = session.read_of(node)
         assert read is not None
+        assert node in session.known_nodes
         return replace(node, op=Constant(np.asarray(read.value)))
 
     return rewrite(graph, rule)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.errors import Unsupported
 from nbcomp.frontend.idioms import refusal
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number
@@ -208,7 +208,7 @@ class Tracer:
         return complex(self._value("complex"))
 
     def __index__(self) -> int:
-        if self._type.dtype.kind not in "iub" or self._type.shape:
+        if self._type.dtype.kind not in "iu" or self._type.shape:
             raise TypeError("only integer scalar arrays can be converted to a scalar index")
         return operator.index(self._value("index"))
 
@@ -412,8 +412,3 @@ def holds_traced(value: Any) -> bool:
     if isinstance(value, slice):
         return any(map(is_traced, (value.start, value.stop, value.step)))
     return is_traced(value)
-
-
-def need(purpose: str, what: str) -> CaptureError:
-    """The error for a value that would be needed while compiling."""
-    return refusal(purpose, here(), what)

@@ -224,6 +224,20 @@ def test_decorated_functions(agree: Agree) -> None:
     def f(x: Any, shift: float = 1.0) -> Any:
         return x - shift
 
+    def scaled(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapper(x: Any, *args: Any, scale: float = 1.0, **kwargs: Any) -> Any:
+            return function(x * scale, *args, **kwargs)
+
+        return wrapper
+
+    @scaled
+    def g(x: Any, shift: float = 1.0) -> Any:
+        return x - shift
+
+    agree(g, X, shift=2.0, scale=0.5)
+    agree(g, X, 2.0)
+
     @functools.lru_cache
     def table(n: int) -> Any:
         return np.arange(n) * FACTOR
