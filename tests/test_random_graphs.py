@@ -22,6 +22,7 @@ from tests.random_programs import Program, difference, generate, outputs, run_qu
 SEEDS = range(120)  # every level
 LARGER = range(1000, 1060)  # arrays that fill vectors and threads; not the slow loop interpreter
 LONG = range(10_000, 14_000)  # make conformance
+FOUND = (10_288, 10_435, 10_466, 10_470, 10_484)  # by the long run, and mended since
 
 
 def first_bad(program: Program, kernels: bool) -> str:
@@ -76,6 +77,11 @@ def test_every_level_agrees(seed: int) -> None:
 @pytest.mark.parametrize("seed", LARGER)
 def test_larger_arrays_agree(seed: int) -> None:
     check(seed, limit=20_000, kernels=False)
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_longer_runs_found(seed: int) -> None:
+    check(seed, limit=200, kernels=True)
 
 
 @pytest.mark.slow
