@@ -146,7 +146,7 @@ def _simple(stmt: Stmt) -> Iterator[str]:
             options = "".join(f", {k}={v}" for k, v in stmt.options)
             parts = [
                 b.name + (_index(at) if at else "")
-                for b, at in zip(stmt.buffers, stmt.at, strict=True)
+                for b, at in zip(stmt.buffers, stmt.at, strict=False)
             ]
             yield f"call {stmt.fn}({', '.join(parts)}{options}){note}"
 
