@@ -22,9 +22,11 @@ def host_features() -> frozenset[str]:
     return frozenset(name for name, on in llvm.get_host_cpu_features().items() if on)
 
 
-@cache
 def machine(features: frozenset[str] | None = None) -> llvm.TargetMachine:
-    """A target machine for this CPU, with 512-bit vectors, or one with the given features only."""
+    """A target machine for this CPU, with 512-bit vectors, or one with the given features only.
+
+    A new one each time: a JIT engine takes over the one it is made with.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     triple = llvm.get_process_triple()
@@ -35,7 +37,9 @@ def machine(features: frozenset[str] | None = None) -> llvm.TargetMachine:
             llvm.get_host_cpu_name(), features=text, opt=3, jit=True
         )
     text = ",".join(f"+{f}" for f in sorted(features))
-    return target.create_target_machine("x86-64", features=text, opt=3, jit=True)
+    return target.create_target_machine(
+        "x86-64", features=text, opt=3, codemodel="jitdefault", jit=True
+    )
 
 
 def memory(element: str) -> str:

@@ -20,7 +20,7 @@ Function = Callable[..., V]
 
 def fmod(x: V, y: V) -> V:
     """The remainder of x / y towards zero, exact, with the sign of x."""
-    return outline.call("fmod", [x, y], lambda args: _fmod(*args))
+    return outline.call("fmod", [x, y], lambda args: [_fmod(*args)])[0]
 
 
 def _fmod(x: V, y: V) -> V:

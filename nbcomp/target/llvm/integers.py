@@ -83,27 +83,26 @@ def _wrong_side(r: V, divisor: V) -> V:
 
 def power(a: V, e: V, signed: bool) -> V:
     """a ** e modulo 2**bits by squaring; 0 where e is negative (NumPy raises: see `scalars.traps`)."""
-    result = outline.call("ipow", [a, e], _power_loop)
+    (result,) = outline.call("ipow", [a, e], _power_loop)
     return e.lt(0).select(a.const(0), result) if signed else result
 
 
-def _power_loop(args: list[V]) -> V:
+def _power_loop(args: list[V]) -> list[V]:
     def step(state: list[V]) -> list[V]:
         total, base, e = state
         odd = (e & 1).ne(0)
         return [odd.select(total * base, total), base * base, e.lshr(1)]
 
     a, e = args
-    total, _, _ = outline.loop([a.const(1), a, e], lambda s: s[2].ne(0), step)
-    return total
+    return outline.loop([a.const(1), a, e], lambda s: s[2].ne(0), step)[:1]
 
 
 def gcd(a: V, b: V, signed: bool) -> V:
     """The greatest common divisor of the magnitudes; gcd(0, b) is |b|."""
-    return outline.call("gcd", [absolute(a, signed), absolute(b, signed)], _gcd_loop)
+    return outline.call("gcd", [absolute(a, signed), absolute(b, signed)], _gcd_loop)[0]
 
 
-def _gcd_loop(args: list[V]) -> V:
+def _gcd_loop(args: list[V]) -> list[V]:
     """Stein's binary algorithm: no division.  Both are made odd, then the larger loses the smaller."""
     a, b = args
     none = a.eq(0)  # gcd(0, b) is b: start with b and nothing left to do
@@ -116,7 +115,7 @@ def _gcd_loop(args: list[V]) -> V:
         return [smaller, low.umax(rest) - smaller]
 
     low, _ = outline.loop([first, none.select(b.const(0), b)], lambda s: s[1].ne(0), step)
-    return low << _below((a | b).trailing_zeros())
+    return [low << _below((a | b).trailing_zeros())]
 
 
 def _odd_part(a: V) -> V:

@@ -348,6 +348,15 @@ class V:
 
     # ------------------------------------------------------------ lanes as parts
 
+    def extract(self, lane: int) -> V:
+        """One lane as a scalar."""
+        return V(self.b, self.b.emit(f"extractelement {self.value}, i64 {lane}", self.element))
+
+    def insert(self, lane: int, item: V) -> V:
+        """The vector with one lane replaced."""
+        text = f"insertelement {self.value}, {item.value}, i64 {lane}"
+        return V(self.b, self.b.emit(text, self.element, self.lanes))
+
     def slice(self, start: int, lanes: int) -> V:
         """Lanes start .. start+lanes of a vector (poison beyond its end)."""
         picks = ", ".join(

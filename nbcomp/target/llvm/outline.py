@@ -1,8 +1,8 @@
 """Private helper functions of a module: scalar functions that need branches or loops of their own.
 
-A scalar function is normally straight-line code in the caller's block.  One that loops until all lanes
-are done (`fmod`, `gcd`) or takes a slow path for rare lanes (`sin` of huge arguments) is built here
-as a small LLVM function on vectors, marked for inlining where that pays, so that the caller's own
+A scalar function is normally straight-line code in the caller's block.  One that loops until all
+lanes are done (`fmod`, `gcd`) or takes a slow path for rare lanes (`sin` of huge arguments) is built
+here as a small LLVM function on vectors, marked for inlining where that pays, so that the caller's own
 blocks stay as they were.  The definition travels with the declarations of the builder.
 """
 
@@ -14,31 +14,58 @@ from nbcomp.target.llvm.builder import Builder, Value
 from nbcomp.target.llvm.lanes import V
 
 State = list[V]
+INLINE = "alwaysinline nounwind"
+COLD = "noinline cold nounwind"
 
 
 def call(
-    name: str, args: Sequence[V], build: Callable[[State], V], *, attributes: str = "alwaysinline"
-) -> V:
+    name: str, args: Sequence[V], build: Callable[[State], State], attributes: str = INLINE
+) -> State:
     """Call the private function `name` on values of equal lanes; `build` writes its body once.
 
     Versions for other lane counts and element types are functions of their own.
     """
     b = args[0].b
     full = ".".join(["nb", name, *(f"v{a.lanes}{a.element}" for a in args)])
-    signature = ", ".join(str(a.value) for a in args)
     if full not in b.declarations:
-        inner = Builder()
-        inner.declarations, inner.features = b.declarations, b.features
         b.declarations[full] = ""  # keeps its place while the body adds what it needs
-        inner.label("entry")
-        params = [V(inner, Value(f"%a{i}", a.element, a.lanes)) for i, a in enumerate(args)]
-        result = build(params)
-        inner.effect(f"ret {result.value}")
-        head = f"define internal {result.value.type} @{full}({', '.join(str(p.value) for p in params)})"
-        b.declarations[full] = "\n".join([f"{head} {attributes} nounwind {{", *inner.lines, "}"])
-    element, lanes = _result_type(b.declarations[full])
-    kind = Value("", element, lanes).type
-    return V(b, b.emit(f"call {kind} @{full}({signature})", element, lanes))
+        b.declarations[full] = _definition(full, args, build, attributes)
+    types = _result_types(b.declarations[full])
+    struct = "{ " + ", ".join(t.type for t in types) + " }"
+    given = ", ".join(str(a.value) for a in args)
+    whole = b.emit(f"call {struct} @{full}({given})", struct)
+    return [
+        V(b, b.emit(f"extractvalue {whole}, {i}", t.element, t.lanes)) for i, t in enumerate(types)
+    ]
+
+
+def _definition(
+    full: str, args: Sequence[V], build: Callable[[State], State], attributes: str
+) -> str:
+    """The text of a function that returns the built values as a struct."""
+    inner = Builder()
+    inner.declarations, inner.features = args[0].b.declarations, args[0].b.features
+    inner.label("entry")
+    params = [V(inner, Value(f"%a{i}", a.element, a.lanes)) for i, a in enumerate(args)]
+    results = build(params)
+    struct = "{ " + ", ".join(r.value.type for r in results) + " }"
+    whole = "poison"
+    for i, r in enumerate(results):
+        whole = inner.emit(f"insertvalue {struct} {whole}, {r.value}, {i}", struct).text
+    inner.effect(f"ret {struct} {whole}")
+    given = ", ".join(str(p.value) for p in params)
+    head = f"define internal {struct} @{full}({given}) {attributes} {{"
+    return "\n".join([head, *inner.lines, "}"])
+
+
+def _result_types(definition: str) -> list[Value]:
+    """The types of the results in a definition's first line."""
+    kinds = definition.split("{ ", 1)[1].split(" }", 1)[0].split(", ")
+    found = []
+    for kind in kinds:
+        lanes, _, element = kind.strip("<>").rpartition(" x ")
+        found.append(Value("", element, int(lanes or 0)))
+    return found
 
 
 def loop(state: State, running: Callable[[State], V], step: Callable[[State], State]) -> State:
@@ -65,7 +92,7 @@ def loop(state: State, running: Callable[[State], V], step: Callable[[State], St
     return phis
 
 
-def rarely(mask: V, usual: V, slow: Callable[[], V]) -> V:
+def rarely(mask: V, usual: State, slow: Callable[[], State]) -> State:
     """Inside an outlined body: `usual`, or `slow()` (for all lanes) if `mask` holds in any lane."""
     b = mask.b
     before = _block(b)
@@ -75,25 +102,23 @@ def rarely(mask: V, usual: V, slow: Callable[[], V]) -> V:
     weights = '!prof !{!"branch_weights", i32 1, i32 9999}'
     b.effect(f"br {condition}, label %{rare}, label %{join}, {weights}")
     b.label(rare)
-    other = slow()
+    others = slow()
     last = _block(b)
     b.effect(f"br label %{join}")
     b.label(join)
-    text = (
-        f"phi {usual.value.type} [ {usual.value.text}, %{before} ], [ {other.value.text}, %{last} ]"
-    )
-    return V(b, b.emit(text, usual.element, usual.lanes))
+    return [
+        V(
+            b,
+            b.emit(
+                f"phi {u.value.type} [ {u.value.text}, %{before} ], [ {o.value.text}, %{last} ]",
+                u.element,
+                u.lanes,
+            ),
+        )
+        for u, o in zip(usual, others, strict=True)
+    ]
 
 
 def _block(b: Builder) -> str:
     """The label of the block being written."""
     return next(line[:-1] for line in reversed(b.lines) if line.endswith(":"))
-
-
-def _result_type(definition: str) -> tuple[str, int]:
-    """Element and lanes of the result of a definition's first line."""
-    kind = definition.split("define internal ")[1].split(" @")[0]
-    if kind.startswith("<"):
-        lanes, element = kind[1:-1].split(" x ")
-        return element, int(lanes)
-    return kind, 0

@@ -6,7 +6,7 @@ and for scalars, the callers in `elementary` compute the same bits in portable c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from nbcomp.target.llvm.builder import Builder, Value
 from nbcomp.target.llvm.lanes import V
@@ -63,7 +63,7 @@ def permute(table: list[V], index: V) -> V:
     return _by_registers(one, [index])
 
 
-def register(b: Builder, element: str, numbers: list[float]) -> V:
+def register(b: Builder, element: str, numbers: Sequence[float]) -> V:
     """A full register of different constants."""
     lanes = _NATIVE[element]
     items = ", ".join(str(b.constant(n, element)) for n in numbers)

@@ -10,15 +10,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nbcomp.target.llvm.elementary import exponential, logarithm
+from nbcomp.target.llvm.elementary import (
+    error,
+    exponential,
+    inverse,
+    logarithm,
+    powers,
+    trigonometric,
+)
 from nbcomp.target.llvm.lanes import V
 
-FUNCTIONS: dict[str, Callable[..., V]] = {**exponential.FUNCTIONS, **logarithm.FUNCTIONS}
+FUNCTIONS: dict[str, Callable[..., V]] = {
+    **exponential.FUNCTIONS,
+    **logarithm.FUNCTIONS,
+    **trigonometric.FUNCTIONS,
+    **inverse.FUNCTIONS,
+    **powers.FUNCTIONS,
+    **error.FUNCTIONS,
+}
 
 # Vector instructions of one call on float32.
 COSTS: dict[str, int] = {
     "exp": 14,
     "exp2": 12,
+    "tanh": 21,
+    "erf": 22,
     "log": 22,
-    "tanh": 28,
+    "log2": 25,
+    "log10": 27,
+    "sin": 27,
+    "cos": 26,
+    "arctan": 28,
 }
+COSTS |= {name: 60 for name in FUNCTIONS if name not in COSTS}

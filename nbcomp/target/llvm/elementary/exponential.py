@@ -1,73 +1,22 @@
-"""exp, exp2, tanh: one reduction to |r| <= ln(2)/2 and a polynomial.
+"""exp and its family: one reduction to |r| <= ln(2)/2, then a polynomial.
 
-x = n·ln2 + r, e^x = 2^n·(1 + r + r²·p(r)); n·ln2 is subtracted in two parts with fused
-multiply-adds (Cody and Waite), so r carries no cancellation error.
+x = n·ln2 + r, e^x = 2^n·(1 + r + r²·p(r)).  n·ln2 is subtracted in two parts, the first of which is
+exact (Cody and Waite), so r carries no cancellation error.
 """
 
 from __future__ import annotations
 
 import math
 
+from nbcomp.target.llvm.elementary import coefficients as c
 from nbcomp.target.llvm.elementary.piecewise import odd_function
-from nbcomp.target.llvm.elementary.split import magic, scale
-from nbcomp.target.llvm.lanes import V
+from nbcomp.target.llvm.elementary.split import LN2, in_double, magic, scale
 from nbcomp.target.llvm.elementary.tables import TANH
+from nbcomp.target.llvm.lanes import V
 
-Coefficients = tuple[float, ...]
-
-# minimax.py exp_f32 (2^-28.2), exp_f64 (2^-57.1)
-_EXP: dict[str, Coefficients] = {
-    "float": (
-        0.0013838905142620206,
-        0.008369192481040955,
-        0.04166810214519501,
-        0.16666516661643982,
-        0.4999999403953552,
-    ),
-    "double": (
-        2.466678237684373e-08,
-        2.76322087522045e-07,
-        2.7558618762203475e-06,
-        2.4801488199232012e-05,
-        0.00019841268383789668,
-        0.0013888888947573201,
-        0.008333333333991184,
-        0.04166666666651945,
-        0.16666666666665686,
-        0.5000000000000011,
-    ),
-}
-
-# minimax.py exp2_f32 (2^-27.5), exp2_f64 (2^-55.5)
-_EXP2: dict[str, Coefficients] = {
-    "float": (
-        0.00015688090934418142,
-        0.0013423211639747024,
-        0.009617350064218044,
-        0.055502619594335556,
-        0.24022655189037323,
-        0.6931472420692444,
-    ),
-    "double": (
-        4.0556474875173985e-10,
-        7.072854398977458e-09,
-        1.0180815368198484e-07,
-        1.3215441252781896e-06,
-        1.5252726932088892e-05,
-        0.00015403530443908856,
-        0.0013333558153972042,
-        0.009618129107605611,
-        0.05550410866478786,
-        0.240226506959101,
-        0.6931471805599457,
-    ),
-}
-
-# ln 2 as the nearest number of the format, and the rest.
-LN2 = {
-    "float": (float.fromhex("0x1.62e430p-1"), float.fromhex("-0x1.05c61p-29")),
-    "double": (float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56")),
-}
+_EXP = {"float": c.EXP_F32, "double": c.EXP_F64}
+_EXP2 = {"float": c.EXP2_F32, "double": c.EXP2_F64}
+_TANH = {"float": c.TANH_F32, "double": c.TANH_F64}
 
 # Below the first the result is 0, above the second infinity; between, 2^n needs no special care.
 _EXP_RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
@@ -79,68 +28,105 @@ def clamp(x: V, low: float, high: float) -> V:
     return x.const(low).max(x.const(high).min(x))
 
 
-def exp_parts(x: V) -> tuple[V, V, V]:
-    """(p, shifted, n): e^x = p·2**n for x in the range of `exp`; see `split.scale`."""
+def reduce(x: V) -> tuple[V, V]:
+    """(r, shifted n) with x = n·ln2 + r, for x in the range of `exp`."""
     high, low = LN2[x.element]
     shifted = x.fma(1 / math.log(2), magic(x))
     n = shifted - magic(x)
-    r = n.fma(-low, n.fma(-high, x))
+    return n.fma(-low, n.fma(-high, x)), shifted
+
+
+def exp_moderate(x: V) -> V:
+    """e^x for x in the range of `exp`."""
+    r, shifted = reduce(x)
     p = r.fma(r.fma(r.poly(_EXP[x.element]), 1), 1)
-    return p, shifted, n
+    return scale(p, shifted)
 
 
 def exp(x: V) -> V:
     """e^x"""
-    return scale(*exp_parts(clamp(x, *_EXP_RANGE[x.element])))
+    return exp_moderate(clamp(x, *_EXP_RANGE[x.element]))
 
 
 def exp2(x: V) -> V:
     """2^x, exact for whole x."""
     x = clamp(x, *_EXP2_RANGE[x.element])
     shifted = x + magic(x)
-    n = shifted - magic(x)
-    r = x - n
-    return scale(r.fma(r.poly(_EXP2[x.element]), 1), shifted, n)
-
-
-# tanh(x) = x + x^3 p(x^2), minimax.py tanh_f32 (2^-27.5), tanh_f64 (2^-56.1)
-_TANH: dict[str, Coefficients] = {
-    "float": (
-        -0.005637343507260084,
-        0.020579790696501732,
-        -0.05372202396392822,
-        0.1333123743534088,
-        -0.33333274722099304,
-    ),
-    "double": (
-        -1.5750476264396695e-05,
-        7.647869956462039e-05,
-        -0.0002279720594989095,
-        0.000586020012433287,
-        -0.001454867110196563,
-        0.0035919710399735733,
-        -0.008863218719993462,
-        0.021869487399081847,
-        -0.05396825392341624,
-        0.1333333333324494,
-        -0.33333333333332726,
-    ),
-}
+    r = x - (shifted - magic(x))
+    return scale(r.fma(r.poly(_EXP2[x.element]), 1), shifted)
 
 
 def tanh(x: V) -> V:
     """tanh x: a polynomial near 0, else 1 - 2/(e^2x + 1), whose error the 1 swallows.
 
-    In float32 a table is twice as fast, where the target can look up in registers.
+    In float32 a table is faster, where the target can look up in registers.
     """
     if x.element == "float" and "avx512f" in x.b.features:
         return odd_function(x, "tanh", TANH, scale=1.5, last=9.3)
     a = x.abs()
-    e = scale(*exp_parts(x.const(44.0).min(a + a)))
-    far = 1 - 2 / (e + 1)
+    far = 1 - 2 / (exp_moderate(x.const(44.0).min(a + a)) + 1)
     s = x * x
-    near = (x * s).fma(s.poly(_TANH[x.element]), x)
-    return a.lt(0.625).select(near, far.copysign(x))
+    near = (a * s).fma(s.poly(_TANH[x.element]), a)
+    return a.lt(0.625).select(near, far).copysign(x)
 
 
-FUNCTIONS = {"exp": exp, "exp2": exp2, "tanh": tanh}
+def _lowered(x: V, shifted: V) -> tuple[V, V]:
+    """(shifted n - 2, 4) where 2^n would overflow before the function does, else (shifted n, 1)."""
+    big = x.gt(700.0)
+    return shifted - big.select(x.const(2), 0), big.select(x.const(4), 1)
+
+
+def expm1(x: V, single: bool) -> V:
+    """e^x - 1 = (2^n - 1) + 2^n·r + 2^n·r²·p(r), added from the largest term."""
+    y = clamp(x, -50.0, 90.0 if single else 710.0)
+    r, shifted = reduce(y)
+    rest = r * r * r.poly(c.EXPM1_SINGLE if single else c.EXPM1_F64)
+    if single:
+        s = scale(x.const(1), shifted)
+        return s.fma(r + rest, s - 1).copysign(x)
+    shifted, factor = _lowered(y, shifted)
+    s = scale(x.const(1), shifted)
+    return (s.fma(rest, s.fma(r, s - 1)) * factor).copysign(x)
+
+
+def sinh(x: V, single: bool) -> V:
+    """sinh x = sinh(n ln2) + r·cosh(n ln2) + smaller terms of r"""
+    r, odd, even, up, down, factor = _addition_terms(x, single)
+    sinh_n, cosh_n = up - down, up + down
+    lost = (up - sinh_n) - down
+    rest = cosh_n.fma(odd, sinh_n.fma(even, lost))
+    return ((cosh_n.fma(r, sinh_n) + rest) * factor).copysign(x)
+
+
+def cosh(x: V, single: bool) -> V:
+    """cosh x = cosh(n ln2) + r·sinh(n ln2) + smaller terms of r"""
+    r, odd, even, up, down, factor = _addition_terms(x, single)
+    sinh_n, cosh_n = up - down, up + down
+    lost = (up - cosh_n) + down
+    rest = sinh_n.fma(odd, cosh_n.fma(even, lost))
+    return (sinh_n.fma(r, cosh_n) + rest) * factor
+
+
+def _addition_terms(x: V, single: bool) -> tuple[V, V, V, V, V, V]:
+    """(r, sinh r - r, cosh r - 1, 2^n/2, 2^-n/2, factor) for |x| = n ln2 + r."""
+    a = x.const(90.0 if single else 711.0).min(x.abs())
+    r, shifted = reduce(a)
+    s = r * r
+    odd = r * s * s.poly(c.SINH_SINGLE if single else c.SINH_F64)
+    even = s * s.poly(c.COSH_SINGLE if single else c.COSH_F64)
+    factor = x.const(1)
+    if not single:
+        shifted, factor = _lowered(a, shifted)
+    up = scale(x.const(0.5), shifted)
+    down = scale(x.const(0.5), 2 * magic(x) - shifted)
+    return r, odd, even, up, down, factor
+
+
+FUNCTIONS = {
+    "exp": exp,
+    "exp2": exp2,
+    "tanh": tanh,
+    "expm1": in_double(expm1),
+    "sinh": in_double(sinh),
+    "cosh": in_double(cosh),
+}

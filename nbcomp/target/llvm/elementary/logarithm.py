@@ -6,62 +6,188 @@ with f is taken with its rounding error; what is left is small, so its own error
 
 from __future__ import annotations
 
-from nbcomp.target.llvm.elementary.split import mantissa_exponent
-from nbcomp.target.llvm.lanes import INFINITE, V
+from dataclasses import dataclass
 
-Coefficients = tuple[float, ...]
+from nbcomp.target.llvm.elementary import coefficients as c
+from nbcomp.target.llvm.elementary.split import LN2, in_double, mantissa_exponent
+from nbcomp.target.llvm.lanes import BIAS, INFINITE, MANTISSA, V
 
-# log(1+f) = f - f²/2 + f³·p(f): minimax.py log_f32 (2^-27.7)
-_LOG_F32: Coefficients = (
-    -0.04500563442707062,
-    0.10459768027067184,
-    -0.1316360980272293,
-    0.14479705691337585,
-    -0.16647224128246307,
-    0.19990773499011993,
-    -0.2500009536743164,
-    0.3333345055580139,
-)
-# log((1+s)/(1-s)) = 2s + s³·p(s²): minimax.py log_f64
-_LOG_F64: Coefficients = (
-    0.15367331173322968,
-    0.15250308133514778,
-    0.18186349568771007,
-    0.22222138675478134,
-    0.2857142939293626,
-    0.39999999996176333,
-    0.6666666666667268,
-)
 
-# ln 2 = high + low, both positive; high has few enough bits for e·high to be exact.
-LN2_SPLIT = {
-    "float": (float.fromhex("0x1.62e4p-1"), float.fromhex("0x1.7f7d1cp-20")),
-    "double": (float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")),
+@dataclass(frozen=True)
+class Base:
+    """1 / ln(base) and log_base(2), each as high + low; the high part of the second has few bits."""
+
+    unit: tuple[float, float]
+    two: tuple[float, float]
+
+
+_hex = float.fromhex
+NATURAL = {element: Base((1, 0), two) for element, two in LN2.items()}
+BINARY = {
+    "float": Base((_hex("0x1.715476p0"), _hex("0x1.4ae0cp-26")), (1, 0)),
+    "double": Base((_hex("0x1.71547652b82fep0"), _hex("0x1.777d0ffda0d24p-56")), (1, 0)),
 }
+DECIMAL = {
+    "float": Base(
+        (_hex("0x1.bcb7b2p-2"), _hex("-0x1.5b235ep-27")),
+        (_hex("0x1.344p-2"), _hex("0x1.3509f8p-18")),
+    ),
+    "double": Base(
+        (_hex("0x1.bcb7b1526e50ep-2"), _hex("0x1.95355baaafad3p-57")),
+        (_hex("0x1.34413509f4p-2"), _hex("0x1.cff7988f8959bp-41")),
+    ),
+}
+
+
+def _log(x: V, base: dict[str, Base]) -> V:
+    m, e = mantissa_exponent(x)
+    f = m - 1
+    lead, rest = _leading_two(f) if base is not NATURAL else (f, log1p_rest(f))
+    return _combine(e, lead, rest, base[x.element])
+
+
+def _combine(e: V, lead: V, rest: V, base: Base) -> V:
+    """e·log(2) + (lead + rest)·unit, the rest being much smaller."""
+    unit, unit_low = base.unit
+    if unit != 1:
+        product = lead * unit
+        rest = lead.fma(unit_low, lead.fma(unit, -product)) + rest * unit
+        lead = product
+    two, two_low = base.two
+    top = e if two == 1 else e * two
+    total = top + lead
+    lost = lead - (total - top)  # of lead in that sum; |lead| < |top| or top = 0
+    small = lost if two == 1 else e.fma(two_low, lost)
+    return e.is_class(INFINITE).select(e, total + (rest + small))  # log 0 and log inf
+
+
+def log1p_rest(f: V, single: bool = False) -> V:
+    """log(1 + f) - f for -1/4 <= f <= 1/2."""
+    square = f * f
+    if single or f.element == "float":
+        series = c.LOG_SINGLE if single else c.LOG_F32
+        return square * f.fma(f.poly(series), -0.5)
+    half = square * 0.5
+    return _cubic_rest(f, square, half) - half
+
+
+def _cubic_rest(f: V, square: V, half: V) -> V:
+    """log(1 + f) - f + f²/2"""
+    if f.element == "float":
+        return square * f * f.poly(c.LOG_F32)
+    # With s = f/(2+f): log(1+f) = 2s + s³p = f - f²/2 + s·(f²/2 + s²p)
+    s = f / (f + 2)
+    z = s * s
+    return s * z.fma(z.poly(c.LOG_F64), half)
+
+
+def _leading_two(f: V) -> tuple[V, V]:
+    """(lead, rest) of log(1 + f), lead = f - f²/2 rounded: the rest is smaller than without f²."""
+    square = f * f
+    half = square * 0.5
+    lead = f - half
+    lost = (f - lead) - half - f.fma(f, -square) * 0.5
+    return lead, _cubic_rest(f, square, half) + lost
 
 
 def log(x: V) -> V:
     """The natural logarithm."""
-    m, e = mantissa_exponent(x)
+    return _log(x, NATURAL)
+
+
+def log2(x: V) -> V:
+    """The logarithm to base 2, exact for powers of 2."""
+    return _log(x, BINARY)
+
+
+def log10(x: V) -> V:
+    """The logarithm to base 10, exact for powers of 10."""
+    return _log(x, DECIMAL)
+
+
+# ------------------------------------------------------------------- logarithms of 1 + something
+
+
+def log_of_sum(u: V, low: V, single: bool, doublings: V | None = None) -> V:
+    """log((u + low)·2^doublings) in double, for |low| at most about one ulp of u.
+
+    low is scaled to m's exponent, and counts as low/(1+f), for which a rough inverse is enough.
+    """
+    m, e = mantissa_exponent(u)
     f = m - 1
-    high, low = LN2_SPLIT[x.element]
-    top = e * high
-    total = top + f
-    lost = f - (total - top)  # of f in that sum; |f| < |top| or top = 0
-    result = total + (_log1p_rest(f) + e.fma(low, lost))
-    return e.is_class(INFINITE).select(e, result)  # log 0 and log inf
+    rest = log1p_rest(f, single)
+    if single:
+        rest = rest + u.lt(2).select(low, 0)  # only felt where u is nearly 1
+    else:
+        one = BIAS[u.element] << MANTISSA[u.element]
+        # m / u, a power of two (0 where that is too small)
+        down = (m.bits() - u.bits() + one).smax(0).bitcast(u.element)
+        rest = (low * down).fma(f.fma(f.poly(c.INVERSE), 1), rest)
+    return _combine(e if doublings is None else e + doublings, f, rest, NATURAL["double"])
 
 
-def _log1p_rest(f: V) -> V:
-    """log(1 + f) - f"""
-    square = f * f
-    if f.element == "float":
-        return square * f.fma(f.poly(_LOG_F32), -0.5)
-    # With s = f/(2+f): log(1+f) = 2s + s³p = f - f²/2 + s·(f²/2 + s²p)
-    s = f / (f + 2)
-    z = s * s
-    half = square * 0.5
-    return s.fma(z.fma(z.poly(_LOG_F64), half), -half)
+def log1p(x: V, single: bool) -> V:
+    """log(1 + x), accurate near 0."""
+    return _log1p(x, x.const(0), single).copysign(x)
 
 
-FUNCTIONS = {"log": log}
+def _log1p(x: V, low: V, single: bool, doublings: V | None = None) -> V:
+    """log(1 + x + low): the rounding error of 1 + x is added to low."""
+    u = x + 1
+    big = x.gt(1)
+    larger, smaller = big.select(x, x.const(1)), big.select(x.const(1), x)
+    return log_of_sum(u, smaller - (u - larger) + low, single, doublings)
+
+
+def arcsinh(x: V, single: bool) -> V:
+    """asinh x = log1p(a + a²/(1 + sqrt(a² + 1))) with the sign of x."""
+    a = x.abs()
+    square = a * a
+    grown = square / (a.fma(a, 1).sqrt() + 1)
+    t = a + grown
+    low = grown - (t - a)
+    return _log1p_or_log2x(a, t, low, single).copysign(x)
+
+
+def arccosh(x: V, single: bool) -> V:
+    """acosh x = log1p(t + sqrt(t² + 2t)), t = x - 1; NaN below 1."""
+    t = x - 1
+    root = t.fma(t, t + t).sqrt()
+    total = root + t
+    low = t - (total - root)
+    result = _log1p_or_log2x(x, total, low, single)
+    return x.lt(1).select(x.const(float("nan")), result)
+
+
+def _log1p_or_log2x(a: V, t: V, low: V, single: bool) -> V:
+    """log(1 + t + low), or log(2a) for a so large that the squares overflow and 1 is nothing."""
+    if single:
+        return _log1p(t, low, single)
+    huge = a.gt(2.0**60)
+    x = huge.select(a - 1, t)
+    return _log1p(x, huge.select(x.const(0), low), single, huge.select(x.const(1), 0))
+
+
+def arctanh(x: V, single: bool) -> V:
+    """atanh x = log1p(2a/(1 - a))/2 with the sign of x."""
+    a = x.abs()
+    d = 1 - a
+    q = (a + a) / d
+    zero = x.const(0)
+    if single:
+        return (_log1p(q, zero, single) * 0.5).copysign(x)
+    d_low = (1 - d) - a
+    low = ((-q).fma(d, a + a) - q * d_low) / d
+    low = q.abs().lt(2.0**60).select(low, zero)  # not at the pole, nor for NaN
+    return (_log1p(q, low, single) * 0.5).copysign(x)
+
+
+FUNCTIONS = {
+    "log": log,
+    "log2": log2,
+    "log10": log10,
+    "log1p": in_double(log1p),
+    "arcsinh": in_double(arcsinh),
+    "arccosh": in_double(arccosh),
+    "arctanh": in_double(arctanh),
+}

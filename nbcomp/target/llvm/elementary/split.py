@@ -1,46 +1,70 @@
-"""Powers of two in and out of floats: the integer half of exp and log, exact in every case.
+"""Exact steps: powers of two in and out of floats, and sums and products with their rounding errors.
 
-On AVX-512 one instruction does each; elsewhere the same bits come from integer arithmetic.
+On AVX-512 one instruction does each; elsewhere the same bits come from integer arithmetic.  A whole
+number n is often carried as `shifted` = n + magic: adding the magic number rounds a small float to a
+whole one, and leaves it as an integer in the low bits.  Error-free sums and products after T. J. Dekker (Numerische Mathematik
+18, 1971).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from nbcomp.target.llvm import x86
 from nbcomp.target.llvm.lanes import BIAS, MANTISSA, V
 
+Sum = tuple[V, V]  # high + low, high being the sum rounded
+
+# ln 2 = high + low, both positive; high has so few bits that its product with an exponent is exact.
+LN2 = {
+    "float": (float.fromhex("0x1.62e4p-1"), float.fromhex("0x1.7f7d1cp-20")),
+    "double": (float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")),
+}
+
+
+def fast_two_sum(a: V | float, b: V) -> Sum:
+    """a + b exactly, for |a| >= |b|."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def two_product(a: V, b: V | float) -> Sum:
+    """a · b exactly."""
+    product = a * b
+    return product, a.fma(b, -product)
+
 
 def magic(x: V) -> float:
-    """A number that, added to a small float, rounds it to a whole number kept in the low bits."""
+    """1.5·2^m: its neighbours are whole numbers apart."""
     return 1.5 * 2.0 ** MANTISSA[x.element]
 
 
-def magic_bits(element: str) -> int:
-    """The bits of `magic`."""
-    m = MANTISSA[element]
-    return ((BIAS[element] + m) << m) | (1 << (m - 1))
+def whole(shifted: V) -> V:
+    """The integer carried by a shifted number, as wide as the float."""
+    m = MANTISSA[shifted.element]
+    return shifted.bits() - (((BIAS[shifted.element] + m) << m) | (1 << (m - 1)))
 
 
-def scale(p: V, shifted: V, n: V) -> V:
-    """p · 2**n rounded once; n is a whole number and `shifted` is n plus the magic number."""
+def scale(p: V, shifted: V) -> V:
+    """p · 2^n rounded once, for a shifted n of at most about twice the exponent range."""
     if x86.has_avx512(p):
-        return x86.scalef(p, n)
-    k = shifted.bits() - magic_bits(p.element)
+        return x86.scalef(p, shifted - magic(p))
+    k = whole(shifted)
     half = k.ashr(1)
-    return p * _power(half, p.element) * _power(k - half, p.element)
+    return p * power_of_two(half, p.element) * power_of_two(k - half, p.element)
 
 
-def _power(k: V, element: str) -> V:
-    """2**k for integers k of the float's width, within the normal range."""
+def power_of_two(k: V, element: str) -> V:
+    """2^k for integers k as wide as the float, within its normal exponents."""
     return ((k + BIAS[element]) << MANTISSA[element]).bitcast(element)
 
 
 def mantissa_exponent(x: V) -> tuple[V, V]:
-    """(m, e), e a whole float: x = m · 2**e, 3/4 <= m < 3/2.
+    """(m, e), e a whole float: x = m · 2^e, 3/4 <= m < 3/2.
 
-    The special cases of a logarithm pass through: e is -inf for 0 and inf for inf (m is 1 then), and m
-    is NaN for negative numbers and NaN.
+    The special cases of a logarithm pass through: e is -inf for 0 and inf for inf (m is 1 then), and
+    m is NaN for negative numbers and NaN.
     """
     if x86.has_avx512(x):
         m = x86.getmant(x)
@@ -56,3 +80,14 @@ def mantissa_exponent(x: V) -> tuple[V, V]:
     special = x.eq(0) | x.eq(math.inf)
     m = special.select(x.const(1), x.ge(0).select(m, math.nan))
     return m, e
+
+
+def in_double(f: Callable[..., V]) -> Callable[..., V]:
+    """float32 by computing in double: f(x, ..., single=True) needs float32 accuracy only."""
+
+    def wide(*args: V) -> V:
+        if args[0].element == "double":
+            return f(*args, single=False)
+        return f(*(a.to_float("double") for a in args), single=True).to_float("float")
+
+    return wide

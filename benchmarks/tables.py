@@ -1,0 +1,111 @@
+"""Tables of piecewise polynomials for tanh and erf in float32: nbcomp/target/llvm/elementary/tables.py.
+
+    python benchmarks/tables.py tanh        # 16 lines: centre, value, p0 p1 p2 p3 p45
+
+On interval i, f(centre + y) = value + y·p(y), p of degree 5, a minimax fit of the relative error.  The
+centres are floats near the middle at which f is almost a float itself (Gal's accurate tables), so the
+rounding of `value` does not count.  The first interval starts at 0 (centre and value are 0), so that
+its relative error is as small.  Intervals are by the leading bits of t = scale·|x| + 1, four per power
+of two; the first has f(y) = y + y·p(y), so that small values are as exact.  The last number holds two coefficients: as a float it is p4, and the lower half of its bits
+is p5 as a bfloat16; the fit of p0 ... p3 makes up for what p4 loses.  Needs mpmath and scipy.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from minimax import Fit, Real, error_of, rounded, solve
+from mpmath import mp, mpf
+
+DEGREE = 6  # of f on an interval
+
+
+@dataclass(frozen=True)
+class Table:
+    """An odd function that reaches ±1: f, the scale of t, and the last useful |x|."""
+
+    f: Real
+    scale: float
+    last: float
+
+
+TABLES = {
+    "tanh": Table(mp.tanh, 1.5, 9.3),
+    "erf": Table(mp.erf, 3.5, 4.0),
+}
+
+
+def accurate_centre(f: Real, low: mpf, high: mpf) -> mpf:
+    """A float32 near the middle at which f is within 2^-33 of a float32."""
+    middle = float((low + high) / 2)
+    for step in range(4000):
+        for side in (1, -1):
+            b = mpf(float(np.float32(middle * (1 + side * step * 2.0**-16))))
+            if abs(f(b) - rounded(f(b), 24)) < f(b) * mpf(2) ** -33:
+                return b
+    raise ArithmeticError(f"no accurate centre in [{low}, {high}]")
+
+
+def pack(p4: mpf, p5: mpf) -> tuple[mpf, mpf]:
+    """The nearest float to p4 whose lower half is p5 as a bfloat16; both values."""
+    low = (int(np.float32(float(p5)).view(np.uint32)) + 0x8000) >> 16
+    high = int(np.float32(float(p4)).view(np.uint32)) >> 16
+    options = [np.uint32(((high + d) << 16) | low).view(np.float32) for d in (-1, 0, 1)]
+    best = min(options, key=lambda o: abs(mpf(float(o)) - p4))
+    return mpf(float(best)), mpf(float(np.uint32(low << 16).view(np.float32)))
+
+
+def fit_packed(fit: Fit) -> tuple[list[mpf], mpf]:
+    """p0 p1 p2 p3 and the packed pair, and the largest weighted error."""
+    found, _ = solve(fit, {})
+    p4, p5 = pack(found[4], found[5])
+    fixed = {4: p4, 5: p5}
+    for k in range(4):
+        fixed[k] = rounded(solve(fit, fixed)[0][k], 24)
+    return [fixed[k] for k in range(5)], error_of(fit, fixed)
+
+
+def row(table: Table, low: mpf, high: mpf) -> tuple[list[mpf], mpf]:
+    """f(b + y) = value + y·p(y) on [low, high]."""
+    f = table.f
+    b = accurate_centre(f, low, high) if low else mpf(0)
+    value = rounded(f(b), 24)
+    slope = mp.diff(f, b)
+    start = 0 if low else 1
+
+    def tail(y: mpf) -> mpf:
+        return ((f(b + y) - value) / y if abs(y) > mpf(2) ** -60 else slope) - start
+
+    def weight(y: mpf) -> mpf:
+        return y / f(b + y) if low or y else 1 / slope
+
+    found, worst = fit_packed(Fit(tail, range(DEGREE), float(low - b), float(high - b), weight))
+    return [b, value, *found], worst
+
+
+def rows(table: Table) -> list[list[mpf]]:
+    """All 16 rows, in the order of the low four bits of t's bits >> 21; unused ones saturate."""
+    edges = [mpf(2) ** e * (1 + mpf(k) / 4) for e in range(4) for k in range(4)]
+    bounds = [(t - 1) / table.scale for t in [*edges, mpf(16)]]
+    found = []
+    for low, high in zip(bounds, bounds[1:], strict=False):
+        made, worst = row(table, low, min(high, mpf(table.last)))
+        error = float(mp.log(worst, 2))
+        print(f"[{float(low):.4f}, {float(high):.4f}] 2^{error:.1f}", file=sys.stderr)
+        found.append(made)
+    start = (int(np.float32(1).view(np.uint32)) >> 21) % 16  # the index of t = 1
+    return [found[(i - start) % 16] for i in range(16)]
+
+
+def main() -> None:
+    """Print the tables named on the command line, or all."""
+    for name in sys.argv[1:] or TABLES:
+        print(name)
+        for numbers in rows(TABLES[name]):
+            print(" ".join(str(np.float32(float(c))) for c in numbers))
+
+
+if __name__ == "__main__":
+    main()

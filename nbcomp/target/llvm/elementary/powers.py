@@ -1,0 +1,153 @@
+"""power, cbrt, hypot and the sums of exponentials.
+
+x^y = 2^(y·log2 x) needs log2 x with some ten bits more than a double has, since y·log2 x may reach
+1024: it is computed as an unevaluated sum high + low, with the error-free products and sums of T. J.
+Dekker (Numerische Mathematik 18, 1971).
+"""
+
+from __future__ import annotations
+
+import math
+
+from nbcomp.target.llvm.elementary import coefficients as c
+from nbcomp.target.llvm.elementary.exponential import clamp, exp, exp2
+from nbcomp.target.llvm.elementary.logarithm import log1p
+from nbcomp.target.llvm.elementary.split import (
+    Sum,
+    fast_two_sum,
+    in_double,
+    magic,
+    mantissa_exponent,
+    scale,
+    two_product,
+)
+from nbcomp.target.llvm.lanes import V
+
+_LOG2_E = (float.fromhex("0x1.71547652b82fep0"), float.fromhex("0x1.777d0ffda0d24p-56"))
+_TWO_THIRDS = (2 / 3, float.fromhex("0x1.5555555555555p-55"))
+
+
+def _log2_double(m: V, e: V) -> Sum:
+    """log2(m·2^e) to about 2^-64: 2s + s³(2/3 + s²·p(s²)) with s = f/(2+f), all leading terms twice."""
+    f = m - 1
+    d, d_low = fast_two_sum(2.0, f)
+    inverse = 1 / d
+    s = f * inverse
+    s_low = ((-s).fma(d, f) - s * d_low) * inverse
+    z, z_low = two_product(s, s)
+    z_low = (s + s).fma(s_low, z_low)
+    # a = 2/3 + z·p(z)
+    p = z.poly(c.LOG_POWER_F64)
+    t, t_low = two_product(z, p)
+    a, a_low = fast_two_sum(_TWO_THIRDS[0], t)
+    a_low = a_low + (z_low.fma(p, t_low) + _TWO_THIRDS[1])
+    # v = 2 + z·a
+    w, w_low = two_product(z, a)
+    v, v_low = fast_two_sum(2.0, w)
+    v_low = v_low + z.fma(a_low, z_low.fma(a, w_low))
+    # s·v / ln 2
+    g, g_low = two_product(s, v)
+    g_low = s.fma(v_low, s_low.fma(v, g_low))
+    h, h_low = two_product(g, _LOG2_E[0])
+    h_low = g.fma(_LOG2_E[1], g_low.fma(_LOG2_E[0], h_low))
+    total, low = fast_two_sum(e, h)
+    return total, low + h_low
+
+
+def _log2_single(m: V, e: V) -> Sum:
+    """log2(m·2^e) to about 2^-35, relative."""
+    f = m - 1
+    log = (f * f).fma(f.fma(f.poly(c.LOG_POWER_SINGLE), -0.5), f)
+    return log.fma(_LOG2_E[0], e), f.const(0)
+
+
+def power(x: V, y: V, single: bool) -> V:
+    """x^y with all special cases of C99."""
+    a = x.abs()
+    log, low = (_log2_single if single else _log2_double)(*mantissa_exponent(a))
+    t, t_low = two_product(y, log)
+    near = t.abs().lt(1100) & a.gt(0) & a.lt(math.inf)
+    t_low = near.select(y.fma(low, t_low), 0)
+    t = clamp(t, -1100.0, 1100.0)
+    shifted = t + magic(t)
+    r = (t - (shifted - magic(t))) + t_low
+    size = scale(r.fma(r.poly(c.EXP2_SINGLE if single else c.EXP2_F64), 1), shifted)
+    one = y.eq(0) | x.eq(1) | (a.eq(1) & y.abs().eq(math.inf))
+    size = one.select(x.const(1), size)
+    half = y * 0.5
+    whole_y = y.eq(y.rint())
+    odd = whole_y & half.ne(half.rint())
+    result = (odd & x.bits().lt(0)).select(-size, size)
+    undefined = x.lt(0) & a.lt(math.inf) & ~whole_y & ~y.is_nan()
+    return undefined.select(x.const(math.nan), result)
+
+
+def cbrt(x: V, single: bool) -> V:
+    """The cube root: x = m·2^(3q+k), w = m·2^k, t ~ w^(-1/3) by a polynomial and a cubic iteration."""
+    a = x.abs()
+    m, e = mantissa_exponent(a)
+    third = e.fma(1 / 3, magic(e)) - magic(e)  # q, rounded to nearest: k is -1, 0 or 1
+    k = e - 3 * third
+    up, down = k.gt(0), k.lt(0)
+    w = up.select(m * 2, down.select(m * 0.5, m))
+    root_k = up.select(x.const(2 ** (-1 / 3)), down.select(x.const(2 ** (1 / 3)), x.const(1)))
+    t = m.poly(c.CBRT) * root_k
+    h = 1 - w * t * t * t
+    t = (t * h).fma(h.fma(2 / 9, 1 / 3), t)
+    square = t * t
+    r = w * square
+    r = ((-(r * r)).fma(r, w) * square).fma(1 / 3, r)
+    result = scale(r, third + magic(x)).copysign(x)
+    plain = a.gt(0) & a.lt(math.inf)
+    return plain.select(result, x)
+
+
+def hypot(x: V, y: V, single: bool) -> V:
+    """sqrt(x² + y²) without overflow or underflow on the way; infinite if either is."""
+    a, b = x.abs(), y.abs()
+    if single:
+        return _infinite_first(a, b, a.fma(a, b * b).sqrt())
+    larger = a.max(b)
+    large, small = larger.gt(2.0**500), larger.lt(2.0**-500)
+    up = large.select(x.const(2.0**-600), small.select(x.const(2.0**600), 1))
+    down = large.select(x.const(2.0**600), small.select(x.const(2.0**-600), 1))
+    a_up, b_up = a * up, b * up
+    return _infinite_first(a, b, a_up.fma(a_up, b_up * b_up).sqrt() * down)
+
+
+def _infinite_first(a: V, b: V, result: V) -> V:
+    return (a.eq(math.inf) | b.eq(math.inf)).select(a.const(math.inf), result)
+
+
+def logaddexp(x: V, y: V, single: bool) -> V:
+    """log(e^x + e^y), by NumPy's formula max + log1p(exp(-|x - y|))."""
+    larger, gap = _larger_and_gap(x, y)
+    term = log1p(exp(-gap), single=False)
+    return _added(x, y, larger, gap, term, math.log(2))
+
+
+def logaddexp2(x: V, y: V, single: bool) -> V:
+    """log2(2^x + 2^y)"""
+    larger, gap = _larger_and_gap(x, y)
+    term = log1p(exp2(-gap), single=False) * (1 / math.log(2))
+    return _added(x, y, larger, gap, term, 1.0)
+
+
+def _larger_and_gap(x: V, y: V) -> tuple[V, V]:
+    difference = x - y
+    return difference.gt(0).select(x, y), difference.abs()
+
+
+def _added(x: V, y: V, larger: V, gap: V, term: V, equal: float) -> V:
+    """larger + term; equal arguments (infinities too) add a constant, NaN stays."""
+    total = x.eq(y).select(x + equal, larger + term)
+    return gap.is_nan().select(x.eq(y).select(x, gap), total)
+
+
+FUNCTIONS = {
+    "power": in_double(power),
+    "cbrt": in_double(cbrt),
+    "hypot": in_double(hypot),
+    "logaddexp": in_double(logaddexp),
+    "logaddexp2": in_double(logaddexp2),
+}
