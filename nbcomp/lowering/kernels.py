@@ -227,11 +227,15 @@ class _Lowering:
         yield self.reduced_index(node, at, components)
 
     def reduced_index(self, node: Node, at: dict[int, Affine], gone: Sequence[int]) -> Index:
-        """The index of a node whose shape has the `gone` axes dropped or of length 1."""
-        space = self.group.space
-        if len(node.shape) == len(space):
-            return tuple(affine(0) if k in gone else at[k] for k in range(len(space)))
-        return tuple(at[k] for k in range(len(space)) if k not in gone)
+        """The index of a node whose shape has each of the `gone` axes dropped or of length 1."""
+        space, components = self.group.space, self.group.components
+        whole = range(len(space))
+        rest = [k for k in whole if k in gone and k not in components]
+        for dropped in ((), tuple(gone), components, tuple(rest)):
+            left = [k for k in whole if k not in dropped]
+            if node.shape == tuple(1 if k in gone else space[k] for k in left):
+                return tuple(affine(0) if k in gone else at[k] for k in left)
+        raise AssertionError(f"{node.op.name} of shape {node.shape} in the space {space}")
 
     def pieces(self) -> None:
         """One loop nest per box of a result that is put together from parts."""
@@ -268,7 +272,7 @@ class _Lowering:
         self.reduced = [k for k in order if k in axes]
         kept = [k for k in order if k not in axes]
         last = order.index(self.reduced[-1])
-        self.tail = order[last + 1 :]
+        self.tail = self.columns_together(order[last + 1 :])
         late = max(self.phases.values(), default=0) > 0 and any(
             self.full(n) and self.phases[n] > 0 for n in self.group.nodes
         )
@@ -280,6 +284,13 @@ class _Lowering:
             self.split_rows(kept)
         else:
             self.rows(kept, row)
+
+    def columns_together(self, tail: list[int]) -> list[int]:
+        """The innermost of the axes after the reduced ones whose accumulators fit the cache."""
+        space = self.group.space
+        while len(tail) > 1 and math.prod(space[k] for k in tail[1:]) > WIDE:
+            tail = tail[1:]
+        return tail
 
     def memory_order(self) -> list[int]:
         """The axes that are looped over, those with the largest steps in memory first.
