@@ -270,7 +270,7 @@ FITS: dict[str, Fit] = {
     "inverse": Fit(lambda x: -1 / (1 + x), range(2), -0.25, 0.5, lambda x: x * (1 + x), 53),
     # m^(-1/3), 3/4 <= m < 3/2, roughly, for one cubic iteration
     "cbrt": Fit(lambda m: m ** (-mpf(1) / 3), range(5), 0.75, 1.5, lambda m: m ** (mpf(1) / 3), 53),
-    "tanh_f32": odd(mp.tanh, tanh_series, 5, 0.625),
+    "tanh_f32": odd(mp.tanh, tanh_series, 7, 0.9),
     "tanh_f64": odd(mp.tanh, tanh_series, 11, 0.625, 53),
     "sin_f32": odd(mp.sin, sin_series, 3, QUARTER_PI),
     "sin_f64": odd(mp.sin, sin_series, 6, QUARTER_PI, 53),

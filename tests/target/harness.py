@@ -90,7 +90,7 @@ def module(
 
 
 class Compiled:
-    """A compiled scalar function, callable on arrays of equal length; `asm` is its assembly."""
+    """A compiled scalar function, callable on arrays of equal length."""
 
     def __init__(
         self,
@@ -101,20 +101,32 @@ class Compiled:
         features: frozenset[str] | None = None,
     ) -> None:
         self.result, self.lanes, self.arg_dtypes = result, lanes, tuple(arg_dtypes)
+        self.features = features
         known = host_features() if features is None else features
         self.text = module(emit, arg_dtypes, result, lanes, known)
         tm = machine(features)
-        self._module = llvm.parse_assembly(self.text)
-        self._module.verify()
-        builder = llvm.create_pass_builder(tm, llvm.create_pipeline_tuning_options(speed_level=2))
-        manager = builder.getModulePassManager()
-        manager.run(self._module, builder)
-        self.asm = tm.emit_assembly(self._module)
-        self._engine = llvm.create_mcjit_compiler(self._module, tm)
+        self._engine = llvm.create_mcjit_compiler(self._optimised(tm), tm)
         self._engine.finalize_object()
         pointers = [ctypes.c_void_p] * (1 + len(arg_dtypes))
         address = self._engine.get_function_address("f")
         self._f = ctypes.CFUNCTYPE(None, ctypes.c_int64, *pointers)(address)
+
+    def _optimised(self, tm: llvm.TargetMachine) -> llvm.ModuleRef:
+        """The module after LLVM's passes; its own vectorisers are off, as in the compiler."""
+        parsed = llvm.parse_assembly(self.text)
+        parsed.verify()
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        options.loop_vectorization = options.slp_vectorization = False
+        options.loop_unrolling = options.loop_interleaving = False
+        builder = llvm.create_pass_builder(tm, options)
+        builder.getModulePassManager().run(parsed, builder)
+        return parsed
+
+    @property
+    def asm(self) -> str:
+        """The assembly of the module."""
+        tm = machine(self.features)
+        return str(tm.emit_assembly(self._optimised(tm)))
 
     def into(self, out: np.ndarray, *args: np.ndarray) -> None:
         """Run on contiguous arrays whose length is a multiple of the lanes."""

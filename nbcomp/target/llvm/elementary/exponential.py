@@ -17,6 +17,7 @@ from nbcomp.target.llvm.lanes import V
 _EXP = {"float": c.EXP_F32, "double": c.EXP_F64}
 _EXP2 = {"float": c.EXP2_F32, "double": c.EXP2_F64}
 _TANH = {"float": c.TANH_F32, "double": c.TANH_F64}
+_TANH_NEAR = {"float": 0.9, "double": 0.625}
 
 # Below the first the result is 0, above the second infinity; between, 2^n needs no special care.
 _EXP_RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
@@ -67,7 +68,7 @@ def tanh(x: V) -> V:
     far = 1 - 2 / (exp_moderate(x.const(44.0).min(a + a)) + 1)
     s = x * x
     near = (a * s).fma(s.poly(_TANH[x.element]), a)
-    return a.lt(0.625).select(near, far).copysign(x)
+    return a.lt(_TANH_NEAR[x.element]).select(near, far).copysign(x)
 
 
 def _lowered(x: V, shifted: V) -> tuple[V, V]:

@@ -6,6 +6,7 @@ with f is taken with its rounding error; what is left is small, so its own error
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from nbcomp.target.llvm.elementary import coefficients as c
@@ -156,13 +157,13 @@ def arccosh(x: V, single: bool) -> V:
     total = root + t
     low = t - (total - root)
     result = _log1p_or_log2x(x, total, low, single)
-    return x.lt(1).select(x.const(float("nan")), result)
+    return x.lt(1).select(x.const(math.nan), result)
 
 
 def _log1p_or_log2x(a: V, t: V, low: V, single: bool) -> V:
     """log(1 + t + low), or log(2a) for a so large that the squares overflow and 1 is nothing."""
     if single:
-        return _log1p(t, low, single)
+        return _log1p(a.eq(math.inf).select(a, t), low, single)
     huge = a.gt(2.0**60)
     x = huge.select(a - 1, t)
     return _log1p(x, huge.select(x.const(0), low), single, huge.select(x.const(1), 0))
