@@ -55,6 +55,7 @@ from nbcomp.types import BOOL, DType
 LITERAL = 64  # integers up to this size are written into the code, larger ones are parameters
 MAX_LANES_LOCAL = 64  # elements of a local buffer that may be kept as one accumulator per lane
 LLVM_ALIGN = 64  # bytes; streaming stores need it, and the run time gives it to large outputs
+STACK = 2 << 20  # bytes of locals: a quarter of the stack of a thread on Linux
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,11 @@ class _Accumulator:
     indices: tuple[Expr, ...] | None  # None: the whole local buffer
     size: int
 
+    def fits(self, stmt: Accumulate) -> bool:
+        """Whether a statement adds to the same place (or another of a local) the same way."""
+        places = self.indices is None or _places(self.indices) == _places(stmt.indices)
+        return stmt.fn == self.fn and places
+
 
 class _Stage:
     def __init__(
@@ -190,6 +196,10 @@ class _Stage:
         self.block = "entry"
         self.labels = 0
         self.used: list[Buffer] = []
+        self.written = {b.memory for s in walk((stage,)) for b in _targets(s)}
+        self.writes = 0  # how many so far: what is read from written memory is known until the next
+        self.volatile: dict[int, bool] = {}
+        self.stack = 0
 
     # ------------------------------------------------------------------------------- the function
 
@@ -220,14 +230,11 @@ class _Stage:
 
     def _text(self, symbol: str) -> str:
         scope = f"!dbg !{10 + self.number}"
-        written = {
-            s.buffer.memory for s in walk((self.stage,)) if isinstance(s, Store | Accumulate)
-        }
         pointers = []
         for buffer in self.used:
             # Outputs and temps are the run time's own memory: nothing else points there.
             own = "noalias " if buffer.role != "input" else ""
-            access = "" if buffer.memory in written else "readonly "
+            access = "" if buffer.memory in self.written else "readonly "
             pointers.append(f"ptr {own}{access}captures(none) {self.pointers[buffer.memory].text}")
         arguments = ", ".join([*pointers, "ptr noalias readonly %params", "i64 %begin", "i64 %end"])
         lines = [
@@ -313,13 +320,22 @@ class _Stage:
             return self.b.constant(expr.value, element_type(expr.dtype))
         if isinstance(expr, Var):
             return self.env[expr.name]
-        key = id(expr)
+        key = (id(expr), self.writes if self.may_change(expr) else 0)
         if key not in context.memo:
             outer = self.b.location
             self.locate(getattr(expr, "location", None))
             context.memo[key] = self._compute(expr, context)
             self.b.location = outer
         return context.memo[key]
+
+    def may_change(self, expr: Expr) -> bool:
+        """Whether the expression reads memory that this stage writes."""
+        found = self.volatile.get(id(expr))
+        if found is None:
+            read = isinstance(expr, Load) and expr.buffer.memory in self.written
+            found = read or any(map(self.may_change, children(expr)))
+            self.volatile[id(expr)] = found
+        return found
 
     def _compute(self, expr: Expr, context: _Lanes) -> Value:
         match expr:
@@ -424,7 +440,11 @@ class _Stage:
         for r in rest:
             if not r.lanes:
                 scalar = self.add(scalar, r)
-        strided = abs(step) > 1 and buffer.memory not in self.lane_storage
+        if step and buffer.memory in self.lane_storage:
+            raise Unsupported(
+                f"a lane of {buffer.name} for every lane of the loop over {context.var}"
+            )
+        strided = abs(step) > 1
         if not vectors and not strided:
             return self.gep(buffer, scalar), step
         offsets = self.b.splat(scalar, context.lanes)
@@ -510,7 +530,8 @@ class _Stage:
             return None
         start, width, component = found
         lanes, memory = context.lanes, _memory_type(expr.dtype)
-        key = ("wide", expr.buffer.memory, start.terms, start.constant)
+        version = self.writes if expr.buffer.memory in self.written else 0
+        key = ("wide", expr.buffer.memory, start.terms, start.constant, version)
         if key not in context.memo:
             address = self.gep(expr.buffer, self.scalar_index(start, context))
             count = lanes * width
@@ -567,6 +588,7 @@ class _Stage:
         streaming: bool = False,
     ) -> None:
         """Write one value per lane, or one for all."""
+        self.writes += 1
         align = buffer.dtype.itemsize
         address, step = self.locate_element(buffer, indices, context)
         if buffer.memory in self.lane_storage:
@@ -576,6 +598,8 @@ class _Stage:
             self.b.effect(f"store {value}, {address}")
             return
         if step == 0 or not context.lanes:
+            if value.lanes:
+                raise Unsupported(f"all lanes of the loop over {context.var} write one element")
             self.b.effect(f"store {self.to_memory(value, buffer.dtype)}, {address}, align {align}")
             return
         value = self.to_memory(self.b.splat(value, context.lanes), buffer.dtype)
@@ -587,12 +611,13 @@ class _Stage:
     def store_vector(
         self, value: Value, address: Value, step: int, align: int, context: _Lanes, streaming: bool
     ) -> None:
-        mask = context.mask
+        mask, streaming = context.mask, streaming and step == 1
         if step == -1:
             address = self.backwards(address, value.element, context.lanes)
             value, mask = self.reverse(value), self.reverse(mask) if mask else None
         if mask is None:
-            how = f"align {LLVM_ALIGN}, !nontemporal !4" if streaming else f"align {align}"
+            whole = min(LLVM_ALIGN, align * context.lanes)
+            how = f"align {whole}, !nontemporal !4" if streaming else f"align {align}"
             self.b.effect(f"store {value}, {address}, {how}")
             return
         name = f"llvm.masked.store.v{value.lanes}{_mangle(value.element)}.p0"
@@ -637,10 +662,14 @@ class _Stage:
         """Stack memory at the function's entry; inside a vector loop, one value per lane."""
         pointer = self.canonical(buffer)
         memory = _memory_type(buffer.dtype)
+        self.lane_storage.pop(buffer.memory, None)
         if context.lanes:
             self.lane_storage[buffer.memory] = context.lanes
             memory = f"<{context.lanes} x {memory}>"
         count = int(np.prod(buffer.shape, dtype=np.int64))
+        self.stack += count * buffer.dtype.itemsize * max(context.lanes, 1)
+        if self.stack > STACK:
+            raise Unsupported(f"{self.stack:,} bytes of values kept by one kernel")
         kind = memory if not buffer.shape else f"[{count} x {memory}]"
         self.entry.append(f"  {pointer.text} = alloca {kind}, align {LLVM_ALIGN}")
         self.pointers[buffer.memory] = pointer
@@ -681,6 +710,7 @@ class _Stage:
 
     def call(self, stmt: Call, context: _Lanes) -> None:
         """A library routine on the parts of its buffers that `at` picks."""
+        self.writes += 1
         pointers = []
         for buffer, at in zip(stmt.buffers, stmt.at, strict=True):
             whole = (*at, *(affine(0) for _ in buffer.shape[len(at) :]))
@@ -727,15 +757,21 @@ class _Stage:
                 self.env[stmt.var] = Value(str(k), "i64")
                 self.body(stmt.body, context.fresh())
         else:
-            end = self.value(stmt.extent, context)
+            end = self.uniform(stmt.extent, context)
             self.loop(
                 stmt.var, Value("0", "i64"), end, 1, lambda: self.body(stmt.body, context.fresh())
             )
-        context.memo.clear()  # values made inside do not reach what follows
+
+    def uniform(self, expr: Expr, context: _Lanes) -> Value:
+        """A value that must be the same for all lanes: control flow hangs on it."""
+        value = self.value(expr, context)
+        if value.lanes:
+            raise Unsupported(f"the lanes of the loop over {context.var} would part ways")
+        return value
 
     def branch(self, stmt: If, context: _Lanes) -> None:
         n = self.label_number()
-        condition = self.value(stmt.condition, context)
+        condition = self.uniform(stmt.condition, context)
         no = f"no{n}" if stmt.no else f"join{n}"
         self.b.effect(f"br {condition}, label %yes{n}, label %{no}")
         self.start(f"yes{n}")
@@ -751,7 +787,7 @@ class _Stage:
         n = self.label_number()
         self.b.effect(f"br label %while{n}")
         self.start(f"while{n}")
-        condition = self.value(stmt.condition, context.fresh())
+        condition = self.uniform(stmt.condition, context.fresh())
         self.b.effect(f"br {condition}, label %do{n}, label %end{n}")
         self.start(f"do{n}")
         self.body(stmt.body, context.fresh())
@@ -786,7 +822,10 @@ class _Stage:
         if _is_literal(extent):
             n = int(extent.text)
             return Value(str(n - n % block), "i64")
-        return self.b.emit(f"and i64 {extent.text}, {-block}", "i64")
+        if block & (block - 1) == 0:
+            return self.b.emit(f"and i64 {extent.text}, {-block}", "i64")
+        rest = self.b.emit(f"urem i64 {extent.text}, {block}", "i64")
+        return self.b.emit(f"sub nsw i64 {extent.text}, {rest.text}", "i64")
 
     def copies(self, stmt: For, lanes: int, unroll: int) -> None:
         base = self.env[stmt.var]
@@ -809,25 +848,29 @@ class _Stage:
         """Accumulators for every target inside that is the same for all lanes."""
         made: list[_Accumulator] = []
         inside = {s.buffer.memory for s in walk(stmt.body) if isinstance(s, Alloc)}
+        bound = {s.var for s in walk(stmt.body) if isinstance(s, For)}
         for s in walk(stmt.body):
             if not isinstance(s, Accumulate) or s.buffer.memory in inside:
                 continue
-            if s.buffer.memory in self.accumulators or any(
-                stmt.var in variables(i) for i in s.indices
-            ):
+            if not all(isinstance(i, Affine) for i in s.indices):
+                raise Unsupported(f"data says where lanes add to {s.buffer.name}")
+            used = set().union(*map(variables, s.indices))
+            if stmt.var in used:
                 continue
-            local = s.buffer.role == "local"
-            size = int(np.prod(s.buffer.shape, dtype=np.int64)) if local else 1
-            if size > MAX_LANES_LOCAL:
-                raise Unsupported(f"an accumulator of {size} elements in a vector loop")
-            accumulator = self.new_accumulator(s, lanes, unroll, size, local)
-            self.accumulators[s.buffer.memory] = accumulator
-            made.append(accumulator)
+            found = self.accumulators.get(s.buffer.memory)
+            if found is None:
+                found = self.new_accumulator(s, lanes, unroll)
+                self.accumulators[s.buffer.memory] = found
+                made.append(found)
+            if not found.fits(s) or (found.indices and used & bound):
+                raise Unsupported(f"several ways to add to {s.buffer.name} in one vector loop")
         return made
 
-    def new_accumulator(
-        self, stmt: Accumulate, lanes: int, unroll: int, size: int, local: bool
-    ) -> _Accumulator:
+    def new_accumulator(self, stmt: Accumulate, lanes: int, unroll: int) -> _Accumulator:
+        local = stmt.buffer.role == "local"
+        size = int(np.prod(stmt.buffer.shape, dtype=np.int64)) if local else 1
+        if size > MAX_LANES_LOCAL:
+            raise Unsupported(f"an accumulator of {size} elements in a vector loop")
         element = element_type(stmt.buffer.dtype)
         start = self.b.constant(neutral(stmt.fn, stmt.buffer.dtype), element, lanes)
         storage = []
@@ -917,6 +960,21 @@ def _widest(root: Expr) -> int:
         if not isinstance(expr, Load):
             stack.extend(children(expr))
     return widest
+
+
+def _targets(stmt: Stmt) -> tuple[Buffer, ...]:
+    """The buffers a statement itself writes."""
+    match stmt:
+        case Store() | Accumulate():
+            return (stmt.buffer,)
+        case Call():
+            return stmt.buffers[:1]
+    return ()
+
+
+def _places(indices: tuple[Expr, ...]) -> list[object]:
+    """Affine indices, comparable."""
+    return [(i.terms, i.constant) if isinstance(i, Affine) else i for i in indices]
 
 
 def _memory_type(dtype: DType) -> str:
