@@ -274,7 +274,7 @@ def results_of(captured: Capture) -> Results | None:
     if len(written) != len(captured.writes):
         return None
     found: list[Out | Source] = []
-    tree = _numbered(captured.result, found)
+    tree = _numbered(captured.result, found, {})
     if any(isinstance(r, Out) and r.index in written for r in found):
         return None
     unused = set(range(len(captured.graph.outputs))) - set(written)
@@ -288,25 +288,35 @@ def results_of(captured: Capture) -> Results | None:
     return Results(tuple(found), False, lambda outputs: rebuild(tree, outputs, ()))
 
 
-def _numbered(tree: Tree, found: list[Out | Source]) -> Tree:
-    """The tree with every array and every object of the caller's as an entry of `found`."""
+def _numbered(tree: Tree, found: list[Out | Source], made: dict[int, Tree]) -> Tree:
+    """The tree with every array and every object of the caller's as an entry of `found`.
+
+    made: what is one leaf stays one leaf, and becomes one object.
+    """
+
+    def inner(t: Tree) -> Tree:
+        return _numbered(t, found, made)
+
+    if id(tree) in made:
+        return made[id(tree)]
+    result = tree
     match tree:
         case Out(index, python):
-            return Out(_place(Out(index), found), python)
+            result = Out(_place(Out(index), found), python)
         case Own(source):
-            return Out(_place(source, found))
+            result = Out(_place(source, found))
         case ViewOf(base, views):
-            inner = _numbered(base, found)
-            assert isinstance(inner, Out)
-            return ViewOf(inner, views)
+            within = inner(base)
+            assert isinstance(within, Out)
+            result = ViewOf(within, views)
         case Record(make, fields):
-            return Record(make, {k: _numbered(v, found) for k, v in fields.items()})
+            result = Record(make, {k: inner(v) for k, v in fields.items()})
         case dict():
-            return {k: _numbered(v, found) for k, v in tree.items()}
+            result = {k: inner(v) for k, v in tree.items()}
         case list() | tuple():
-            return type(tree)(_numbered(v, found) for v in tree)
-        case _:
-            return tree
+            result = type(tree)(map(inner, tree))
+    made[id(tree)] = result
+    return result
 
 
 def _place(result: Out | Source, found: list[Out | Source]) -> int:

@@ -235,7 +235,8 @@ class _Merge:
             strides = (*buffer.strides[:k], *buffer.strides[k + 1 :])
             name, alias = buffer.name, buffer.alias
             if buffer in elsewhere or buffer.alias:
-                name, alias = f"{buffer.name}_{len(shape)}d", buffer.memory
+                name = f"{buffer.memory}_{'x'.join(map(str, shape))}"
+                alias = buffer.memory
             made[buffer] = replace(buffer, shape=shape, strides=strides, name=name, alias=alias)
         return made
 

@@ -189,6 +189,23 @@ def _ones_only(x: Node, shape: tuple[int, ...]) -> Node | None:
     return apply(REGISTRY["expand_dims"](add), x) if add else x  # type: ignore[call-arg]
 
 
+def _undo(name: str) -> Any:
+    def law(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        (x,) = inputs
+        undone = x.op.name == name and getattr(x.op, "axes", None) == getattr(node.op, "axes", ())
+        return x.inputs[0] if undone else None
+
+    law.__doc__ = f"what {name} did is undone"
+    return law
+
+
+def _assign(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """x[box] = x[box] -> x"""
+    base, value = inputs
+    same = value.op.name == "slice" and value.op.attributes() == node.op.attributes()
+    return base if same and value.inputs[0] is base else None
+
+
 _LAWS: dict[str, Any] = {
     "add": _add,
     "subtract": _subtract,
@@ -201,9 +218,42 @@ _LAWS: dict[str, Any] = {
     "where": _where,
     "cast": _cast,
     "reshape": _reshape,
+    "squeeze": _undo("expand_dims"),
+    "expand_dims": _undo("squeeze"),
+    "assign": _assign,
 }
 
 
-def is_scalar_constant(op: Op) -> bool:
-    """A number known when compiling."""
-    return isinstance(op, Constant) and op.value.ndim == 0
+def _undo(name: str) -> Any:
+    def law(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        (x,) = inputs
+        undone = x.op.name == name and getattr(x.op, "axes", None) == getattr(node.op, "axes", ())
+        return x.inputs[0] if undone else None
+
+    law.__doc__ = f"what {name} did is undone"
+    return law
+
+
+def _assign(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """x[box] = x[box] -> x"""
+    base, value = inputs
+    same = value.op.name == "slice" and value.op.attributes() == node.op.attributes()
+    return base if same and value.inputs[0] is base else None
+
+
+_LAWS: dict[str, Any] = {
+    "add": _add,
+    "subtract": _subtract,
+    "multiply": _multiply,
+    "divide": _divide,
+    "power": _power,
+    "negative": _double("negative"),
+    "logical_not": _double("logical_not"),
+    "invert": _double("invert"),
+    "where": _where,
+    "cast": _cast,
+    "reshape": _reshape,
+    "squeeze": _undo("expand_dims"),
+    "expand_dims": _undo("squeeze"),
+    "assign": _assign,
+}
