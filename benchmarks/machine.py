@@ -39,6 +39,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def busy() -> float:
+    """Seconds of work all programs together have done on this machine; 0 where it does not tell."""
+    try:
+        first = Path("/proc/stat").read_text().split("\n", 1)[0]
+    except OSError:
+        return 0.0
+    user, nice, system, _, _, irq, softirq = map(int, first.split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
 def blas() -> list[str]:
     """The BLAS libraries loaded in this process, with their kernel; empty without threadpoolctl."""
     import_module("numpy.linalg")

@@ -22,6 +22,7 @@ from benchmarks.workloads import WORKLOADS, Array, Workload
 
 Line = dict[str, Any]
 ROUNDS, NUMBER = 15, 10_000
+SHAPES = 3
 
 
 def line(title: str, value: str, against: str, target: str, met: bool) -> Line:
@@ -98,17 +99,23 @@ def grown(workload: Workload, arrays: dict[str, Array]) -> dict[str, Array]:
 
 
 def new_shape(jit: Callable[..., Any], workload: Workload) -> float:
-    """Seconds a known function needs for a shape it has not seen, its run time taken off."""
+    """Seconds a known function needs for a shape it has not seen, its run time taken off.
+
+    The median over several new shapes.
+    """
     compiled = jit(workload.function)
     arrays = workload.arrays()
     compiled(*arrays.values())
-    values = tuple(grown(workload, arrays).values())
-    times = []
-    for _ in range(4):
-        start = perf_counter()
-        compiled(*values)
-        times.append(perf_counter() - start)
-    return times[0] - min(times[1:])
+    taken = []
+    for _ in range(SHAPES):
+        arrays = grown(workload, arrays)
+        times = []
+        for _ in range(4):
+            start = perf_counter()
+            compiled(*arrays.values())
+            times.append(perf_counter() - start)
+        taken.append(times[0] - min(times[1:]))
+    return median(taken)
 
 
 def new_shapes(jit: Callable[..., Any]) -> Line:

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.peers import PEERS
 
 Row = dict[str, Any]
+NOISE = 0.1  # cores kept busy by other programs that are worth a word
 
 
 def microseconds(seconds: float) -> str:
@@ -147,6 +148,11 @@ def setting(record: Row) -> list[str]:
         "its own process, its result first compared with NumPy's (dtype, shape, and values within "
         "the row's tolerance, relative to the largest magnitude)."
     )
+    if record["others_busy"] > NOISE:
+        lines.append(
+            f"**Other programs kept {record['others_busy']:.1f} cores busy meanwhile: the times "
+            "are uncertain.**"
+        )
     return lines
 
 

@@ -13,6 +13,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from time import perf_counter
 from typing import Any
 
 from benchmarks import machine, report
@@ -93,6 +95,12 @@ def _best(measured: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _cpu_seconds() -> float:
+    """Of this process and of all it has started and waited for."""
+    own, children = getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """All rows, the machine's limits measured before and after each; the record."""
     if hasattr(os, "sched_setaffinity"):
@@ -107,6 +115,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     )
     settings.log.parent.mkdir(parents=True, exist_ok=True)
     settings.log.write_bytes(b"")
+    began, work, mine = perf_counter(), machine.busy(), _cpu_seconds()
     limits = [_own("limits", settings)]
     rows: list[dict[str, Any]] = []
     versions: dict[str, str] = {}
@@ -118,7 +127,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         rows.append(_row(WORKLOADS[name], outcomes))
         versions |= {o.peer: o.version for o in outcomes if o.version}
         blas += [kernel for o in outcomes for kernel in o.blas if kernel not in blas]
+    overheads = [] if options.no_overhead else _own("overhead", settings)
+    others = machine.busy() - work - (_cpu_seconds() - mine)
     return {
+        "others_busy": max(0.0, others / (perf_counter() - began)),
         "machine": {
             "processor": machine.processor(),
             "python": platform.python_version(),
@@ -131,7 +143,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "versions": versions,
         "limits": _best(limits),
         "rows": rows,
-        "overheads": [] if options.no_overhead else _own("overhead", settings),
+        "overheads": overheads,
     }
 
 

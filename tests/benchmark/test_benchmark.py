@@ -96,6 +96,7 @@ def _record(own: float) -> dict[str, Any]:
         "limits": {"1": rates},
         "rows": [row],
         "overheads": [],
+        "others_busy": 0.0,
     }
 
 
@@ -111,6 +112,11 @@ def test_the_table_says_where_nbcomp_is_behind() -> None:
     text = report.markdown(_record(4e-3))
     assert "**behind: 0.50×**" in text
     assert "behind on 1: a row" in text
+
+
+def test_the_report_says_when_the_machine_was_busy() -> None:
+    assert "uncertain" not in report.markdown(_record(1e-3))
+    assert "1.5 cores busy" in report.markdown({**_record(1e-3), "others_busy": 1.5})
 
 
 def test_a_small_run_of_the_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
