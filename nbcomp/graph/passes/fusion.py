@@ -32,6 +32,7 @@ from nbcomp.trace import Remark
 TINY = 4  # a reduction this short is an expression
 CHEAP = 2  # instructions: cheaper to compute again than to store and load
 ROW_BYTES = 256 << 10  # what a kernel keeps of one row between its passes over the row
+SIBLINGS = 4096  # elements from which a second walk over an array is worth saving
 SERIAL_SIZE = 1 << 15  # elements one core may walk several times without a second core helping
 
 Kind = Literal["map", "reduce", "pieces", "contract", "library"]
@@ -142,6 +143,7 @@ class _Fuser:
         for node in self.graph.nodes:
             if not inlined(node):
                 self.visit(node)
+        self.join_siblings()
         self.absorb_contracts()
         drafts = list(dict.fromkeys(self.group.values()))
         return FusedGraph(self.graph, tuple(self.finish(drafts)), tuple(self.remarks))
@@ -382,6 +384,46 @@ class _Fuser:
         return ""
 
     # -------------------------------------------------------------------------------- after merging
+
+    def join_siblings(self) -> None:
+        """Groups that walk over the same array in the same way, neither needing the other, share the walk."""
+        drafts = list(dict.fromkeys(self.group.values()))
+        for k, first in enumerate(drafts):
+            for second in drafts[k + 1 :]:
+                if self.siblings(first, second):
+                    merged = _Draft(
+                        first.kind,
+                        sorted({*first.nodes, *second.nodes}, key=self.bit.__getitem__),
+                        first.space,
+                        first.axes,
+                        first.components,
+                        first.mask | second.mask,
+                        first.late or second.late,
+                    )
+                    for n in merged.nodes:
+                        self.group[n] = merged
+                    self.join_siblings()
+                    return
+
+    def siblings(self, first: _Draft, second: _Draft) -> bool:
+        """Same loops, an array of the whole space in common, and no path from one to the other."""
+        if first.kind not in ("map", "reduce") or math.prod(first.space) < SIBLINGS:
+            return False
+        key = (first.kind, first.space, first.axes, first.components)
+        if key != (second.kind, second.space, second.axes, second.components):
+            return False
+        if not self.reads(first) & self.reads(second):
+            return False
+        reached = 0
+        for n in (*first.nodes, *second.nodes):
+            own = first.mask if self.bit[n] & first.mask else second.mask
+            reached |= self.ancestors[n] & ~own
+        return not reached & (first.mask | second.mask)
+
+    def reads(self, draft: _Draft) -> set[Node]:
+        """Arrays of the whole space that a group reads from memory."""
+        found = {base_of(i) for n in draft.nodes for i in n.inputs if i.shape == draft.space}
+        return {n for n in found if not self.bit[n] & draft.mask and n.shape == draft.space}
 
     def absorb_contracts(self) -> None:
         """A product whose only reader is one group becomes that kernel's first stage."""
