@@ -186,11 +186,13 @@ class _Lowering:
 
     def read_in_place(self, node: Node) -> bool:
         """Every reader reads the very element it is about to overwrite."""
-        return all(
-            not isinstance(u.op, View) and u.shape == node.shape and u.op.name != "reshape"
-            for u in self.group.nodes
-            if node in u.inputs
-        )
+        for user in self.group.nodes:
+            for operand in user.inputs:
+                moved = operand is not node and _behind_moves(operand) is node
+                aligned = user.shape == node.shape and not _moves(user)
+                if moved or (operand is node and not aligned):
+                    return False
+        return True
 
     def zeros(self, buffer: Buffer) -> None:
         with self.writer.loops([*AXES[: len(buffer.shape)]], list(buffer.shape)) as index:
@@ -1030,3 +1032,15 @@ def _stepped(index: Index, factors: tuple[int, ...], offsets: tuple[int, ...]) -
 def _identifier(name: str) -> str:
     """A buffer name: the user's own, or t7 for the seventh node."""
     return f"t{name}" if name[:1].isdigit() else name
+
+
+def _moves(node: Node) -> bool:
+    """Whether its elements are another array's at other indices."""
+    return isinstance(node.op, View) or node.op.name == "reshape"
+
+
+def _behind_moves(node: Node) -> Node:
+    """The node whose elements these are."""
+    while _moves(node):
+        node = node.inputs[0]
+    return node
