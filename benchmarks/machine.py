@@ -64,7 +64,7 @@ def blas() -> list[str]:
 
 
 def installed(distribution: str) -> str:
-    """The version of an installed distribution, or of a module of that name; else an empty string."""
+    """The version of a distribution, or of a loaded module of that name; else an empty text."""
     try:
         return version(distribution)
     except PackageNotFoundError:
