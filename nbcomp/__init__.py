@@ -19,10 +19,13 @@ _PUBLIC = {
     "Unsupported": "nbcomp.errors",
     "set_threads": "nbcomp.runtime.pool",
     "threads": "nbcomp.runtime.pool",
-    **dict.fromkeys("f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool_".split(), "nbcomp.types"),
+    **dict.fromkeys(
+        ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool_"],
+        "nbcomp.types",
+    ),
 }
 
-__all__ = sorted(_PUBLIC)  # noqa: PLE0605
+__all__ = sorted(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:

@@ -153,6 +153,4 @@ def jit(function: Any) -> Any:
         return function
     # A class of its own per function: its `__call__` is the native builtin, with no Python frame
     # between.
-    made = Jit.__new__(type("Jit", (Jit,), {}))
-    made.__init__(function)  # type: ignore[misc]
-    return made
+    return type("Jit", (Jit,), {})(function)

@@ -26,8 +26,8 @@ from nbcomp.graph.passes.fusion import FusedGraph, fuse
 from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.products import choose_products
 from nbcomp.graph.passes.simplify import algebra, cse, fold
-from nbcomp.lowering.program import KernelStep, LibraryStep, Program, lower_program
 from nbcomp.loop.grammar import Buffer, For, Kernel
+from nbcomp.lowering.program import KernelStep, LibraryStep, Program, lower_program
 from nbcomp.machine import host
 from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
 from nbcomp.runtime.pool import threads
@@ -91,10 +91,9 @@ def _stand_in(value: Any) -> Any:
 
 
 def compile_capture(
-    function: Any, captured: Capture, trace: Trace, start: float, target: Target | None = None
+    function: Any, captured: Capture, trace: Trace, start: float, target: Target
 ) -> Compiled:
     """The rest of the pipeline, from a captured graph on."""
-    target = target or host_target()
     graph = _with_strides(captured)
     trace.record(
         Snapshot(
@@ -110,12 +109,12 @@ def compile_capture(
     program = replace(
         program,
         steps=tuple(
-            replace(s, kernel=kernels[n].kernel) if isinstance(s, KernelStep) else s  # type: ignore[index]
-            for n, s in enumerate(program.steps)
+            replace(step, kernel=made.kernel) if made and isinstance(step, KernelStep) else step
+            for step, made in zip(program.steps, kernels, strict=True)
         ),
     )
     plan = _plan(captured, program, steps, kernels, results)
-    made = tuple(k for k in kernels if k is not None)
+    compiled = tuple(k for k in kernels if k is not None)
     return Compiled(
         name=graph.name,
         function=function,
@@ -123,12 +122,12 @@ def compile_capture(
         captured=graph,
         fused=fused,
         program=program,
-        kernels=made,
+        kernels=compiled,
         plan=plan,
         plain=results is not None,
         trace=trace,
         compile_seconds=time.perf_counter() - start,
-        cold=not all(k.known for k in made),
+        cold=not all(k.known for k in compiled),
         threads=threads(),
         target=f"{target.describe()}, {threads()} threads",
     )
@@ -224,9 +223,7 @@ def _scheduled(kernel: Kernel, trace: Trace) -> Kernel:
     return kernel
 
 
-def _step(
-    kernel: Kernel, position: int, stage: Stage, slot_of: dict[str, int]
-) -> Step | HostStep:
+def _step(kernel: Kernel, position: int, stage: Stage, slot_of: dict[str, int]) -> Step | HostStep:
     buffers = [kernel.buffers[k] for k in stage.buffers]
     slots = tuple(slot_of[b.memory] for b in buffers)
     if not isinstance(stage.run, int):

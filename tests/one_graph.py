@@ -1,4 +1,4 @@
-"""Runs one program at every level and compares: the graph's references, each pass, the loops, the machine."""
+"""Compiles the graph of one operator, and compares results in units in the last place."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from nbcomp.frontend.result import Out
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.ir import Graph, Node, apply
 from nbcomp.graph.op import Input, Op
-from nbcomp.loop.interpreter import interpret
-from nbcomp.lowering.program import KernelStep, Program
 from nbcomp.pipeline import compile_capture
 from nbcomp.runtime.plan import ArrayGuard, Source
+from nbcomp.target.llvm.compile import host_target
 from nbcomp.trace import Trace
 from nbcomp.types import TensorType
 
@@ -49,48 +48,7 @@ def compile_graph(graph: Graph, arrays: Sequence[Any]) -> Compiled:
     trace = Trace()
     with trace.timed("capture"):
         pass
-    return compile_capture(lambda *args: None, captured, trace, time.perf_counter())
-
-
-def run_program(program: Program, arrays: Sequence[Any]) -> list[Array]:
-    """The program by the loop interpreter; library steps by their references."""
-    memory: dict[int, Array] = {}
-    for slot, array in program.constants.items():
-        memory[slot] = np.ascontiguousarray(array).reshape(-1)
-    for k, array in enumerate(arrays):
-        memory[k] = np.asarray(array)
-    for slot, t in program.outputs:
-        memory[slot] = np.full(t.size, 77).astype(t.dtype)
-    for step in program.steps:
-        if isinstance(step, KernelStep):
-            slots = {
-                b.memory: s
-                for b, s in zip(
-                    [b for b in step.kernel.buffers if not b.alias], step.slots, strict=True
-                )
-            }
-            views = {}
-            for b in step.kernel.buffers:
-                slot = slots[b.memory]
-                if slot not in memory:
-                    memory[slot] = np.zeros(int(np.prod(b.shape)), b.dtype)
-                views[b.name] = _view(memory[slot], b.shape, b.strides)
-            interpret(step.kernel, views)
-        else:
-            values = []
-            for slot, t, strides in step.inputs:
-                elements = tuple(s // t.dtype.itemsize for s in strides)
-                values.append(_view(memory[slot], t.shape, elements))
-            slot, t = step.output
-            if slot not in memory:
-                memory[slot] = np.zeros(t.size, t.dtype)
-            memory[slot][:] = np.asarray(step.node.op.reference(*values)).reshape(-1)
-    return [memory[slot].reshape(t.shape) for slot, t in program.outputs]
-
-
-def _view(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    size = array.itemsize
-    return np.lib.stride_tricks.as_strided(array, shape, tuple(s * size for s in strides))
+    return compile_capture(lambda *args: None, captured, trace, time.perf_counter(), host_target())
 
 
 def ulps(got: Any, want: Any) -> float:

@@ -122,7 +122,7 @@ class _Lowering:
 
     def in_memory(self, node: Node) -> bool:
         if isinstance(node.op, Constant):
-            return node.op.value.ndim > 0
+            return len(node.shape) > 0
         return not isinstance(node.op, Source)
 
     def buffer(self, node: Node | None, strides: tuple[int, ...], role: str) -> Buffer:
@@ -426,7 +426,7 @@ class _Lowering:
         """One walk over the reduced axes: what this phase accumulates, keeps and stores."""
         reduced = [n for n in self.main if self.phases[n] == phase]
         kept_now = [n for n in keep if self.phases[n] == phase and n not in self.outputs]
-        stored = [n for n in self.outputs if self.is_full_output(n) and self.phases[n] == phase]
+        stored = phase in self.full_output_phases()
         accumulators = {n: self.accumulator(n) for n in reduced}
         blocked = row > LONG and any(n.op.fn in ("add", "multiply") for n in reduced)  # type: ignore[attr-defined]
 
@@ -435,16 +435,12 @@ class _Lowering:
                 self.accumulate(node, position, targets[node], ())
             for node in kept_now:
                 self.keep_element(node, position, keep[node])
-            for node in stored:
-                for own in self.component_indices(node, position):  # type: ignore[arg-type]
-                    value = self.elements.at(node, own)
-                    self.writer.add(Store(self.outputs[node], own, value, node.location))
+            self.store_full(position, phase)
 
-        if reduced or kept_now or stored:
-            if blocked:
-                self.blocked_walk(at, row, accumulators, body)
-            else:
-                self.plain_walk(at, accumulators, body)
+        if blocked:
+            self.blocked_walk(at, row, accumulators, body)
+        elif reduced or kept_now or stored:
+            self.plain_walk(at, accumulators, body)
         for node, buffer in accumulators.items():
             self.elements.finished[node] = self.finished_row(node, buffer)
         for node, buffer in keep.items():
@@ -875,10 +871,10 @@ class _Lowering:
         with self.writer.loop("r", extent, self.location) as r:
             nest([index_add(base, r)])
 
-    def store_full(self, position: dict[int, Expr]) -> None:
-        """Store the results that have the whole space at one point of the loops."""
+    def store_full(self, position: dict[int, Expr], phase: int = 0) -> None:
+        """Store the results of a walk that have the whole space, at one point of the loops."""
         for node, buffer in self.outputs.items():
-            if self.is_full_output(node):
+            if self.is_full_output(node) and self.phases[node] == phase:
                 for own in self.component_indices(node, position):  # type: ignore[arg-type]
                     value = self.elements.at(node, own)
                     self.writer.add(Store(buffer, own, value, node.location))

@@ -60,11 +60,12 @@ def parallelize(kernel: Kernel, loop: str) -> Kernel:
     if not isinstance(top[0].extent, Affine):
         raise ScheduleError(f"the extent of {loop} is not known before it starts")
     for stmt in walk(top[0].body):
-        if isinstance(stmt, Accumulate) and stmt.buffer.role != "local":
-            if not any(_mentions(i, loop) for i in stmt.indices):
-                raise ScheduleError(
-                    f"iterations of {loop} add to the same elements of {stmt.buffer.name}"
-                )
+        if not isinstance(stmt, Accumulate) or stmt.buffer.role == "local":
+            continue
+        if not any(_mentions(i, loop) for i in stmt.indices):
+            raise ScheduleError(
+                f"iterations of {loop} add to the same elements of {stmt.buffer.name}"
+            )
     return _at(kernel, loop, lambda found: replace(found, kind="parallel"))
 
 
@@ -165,18 +166,21 @@ class _Merge:
             raise ScheduleError(f"{stmt.fn} is called inside the loops")
         if isinstance(stmt, For) and self.mentions(stmt.extent):
             raise ScheduleError(f"the extent of {stmt.var} depends on {self.outer} or {self.inner}")
+        self.check_values(stmt)
+
+    def check_values(self, stmt: Stmt) -> None:
+        """Loop variables may only be used as indices."""
         inside: set[int] = set()
-        for root in expressions(stmt):
-            for e in walk_expr(root):
-                if isinstance(e, Load):
-                    self.access(e.buffer, e.indices)
-                    inside.update(id(x) for i in e.indices for x in walk_expr(i))
+        found = [e for root in expressions(stmt) for e in walk_expr(root)]
+        for e in found:
+            if isinstance(e, Load):
+                self.access(e.buffer, e.indices)
+                inside.update(id(x) for i in e.indices for x in walk_expr(i))
         if isinstance(stmt, Store | Accumulate):
             inside.update(id(x) for i in stmt.indices for x in walk_expr(i))
-        for root in expressions(stmt):
-            for e in walk_expr(root):
-                if isinstance(e, Affine) and id(e) not in inside and self.mentions(e):
-                    raise ScheduleError(f"{self.outer} and {self.inner} are used as values")
+        for e in found:
+            if isinstance(e, Affine) and id(e) not in inside and self.mentions(e):
+                raise ScheduleError(f"{self.outer} and {self.inner} are used as values")
 
     def mentions(self, e: Expr) -> bool:
         return _mentions(e, self.outer) or _mentions(e, self.inner)

@@ -1,7 +1,7 @@
-"""What a target is: it takes a scheduled kernel through ordered, named stages to something that runs.
+"""What a target is: it takes a scheduled kernel, level by level, to something that runs.
 
-Two targets keep the protocol honest: `llvm` makes machine code, `interpreted` runs the loops in Python.
-Knows kernels and traces; nothing of graphs, and nothing of how a program is run.
+Two targets keep the protocol honest: `llvm` makes machine code, `interpreted` runs the loops in
+Python. Knows kernels and traces; nothing of graphs, and nothing of how a program is run.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from nbcomp.trace import Location, Trace
 class Stage:
     """One callable piece of a compiled kernel.
 
-    run: the address of `int64 f(void **buffers, const int64 *params, int64 begin, int64 end)`, or a
-    Python function of one array per buffer, which it works on in place, returning ().  buffers: positions in the
-    kernel's buffers, in the order `run` takes them.  A parallel stage may be called for any parts of
-    0..extent, at the same time.
+    run: the address of `int64 f(void **buffers, const int64 *params, int64 begin, int64 end)`, or
+    a Python function of one array per buffer, which it works on in place, returning (). buffers:
+    positions in the kernel's buffers, in the order `run` takes them. A parallel stage may be called
+    for any parts of 0..extent, at the same time.
     """
 
     name: str
@@ -35,9 +35,17 @@ class Stage:
 class Code(Protocol):
     """A compiled kernel: its stages in order, and its text at every level below the loops."""
 
-    stages: tuple[Stage, ...]
-    locations: tuple[Location | None, ...]  # what line k + 1 of the debug information means
-    known: bool  # nothing had to be compiled
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What to call, in order."""
+
+    @property
+    def locations(self) -> tuple[Location | None, ...]:
+        """What line k + 1 of the debug information means."""
+
+    @property
+    def known(self) -> bool:
+        """Whether nothing had to be compiled."""
 
     def text(self, level: str) -> str:
         """One of the target's levels as text; raises ValueError for another."""
@@ -46,9 +54,17 @@ class Code(Protocol):
 class Target(Protocol):
     """A way to run kernels."""
 
-    name: str
-    levels: tuple[str, ...]  # the texts it has, in the order they are made
-    vector_bytes: int
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The texts it has, in the order they are made."""
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of a vector register."""
 
     def describe(self) -> str:
         """The machine in a few words."""

@@ -251,39 +251,47 @@ class _Fuser:
     def map_into(self, node: Node, draft: _Draft, producer: _Draft) -> str:
         """A producer without reduction, read by `node`."""
         space = draft.space
-        if producer.components:
-            fits = _matches(space, producer.space, producer.components) or space == producer.space
-            if draft.components and draft.components != producer.components:
-                fits = False
-            if draft.axes and space != producer.space:
-                # The axes are those of the draft's space: right in both if the components are last.
-                fits &= min(producer.components) == len(producer.space) - len(producer.components)
-            seen = [i for i in node.inputs if self.group.get(base_of(i)) is producer]
-            if not fits:
-                return "they run over different shapes"
-            return "" if all(map(_aligned, seen)) else "its result is read in another order"
-        if draft.components and producer.space != draft.space:
-            if _matches(producer.space, draft.space, draft.components):
-                return ""
         seen = [i for i in node.inputs if self.group.get(base_of(i)) is producer]
-        paths = {_path(i) for i in seen}
+        if producer.components:
+            return self.components_into(draft, producer, seen)
+        if draft.components and _matches(producer.space, draft.space, draft.components):
+            return ""
         if producer.space == space and all(_aligned(i) and i.shape == space for i in seen):
             return ""
+        paths = {_path(i) for i in seen}
         if self.private(producer, draft):
             cheap = sum(n.op.cost for n in producer.nodes) <= CHEAP
             once = all(self.evaluations(i, space) <= base_of(i).type.size for i in seen)
             if cheap or (len(paths) == 1 and once):
                 return ""
-        worst = max(seen, key=lambda i: self.evaluations(i, space))
-        times = self.evaluations(worst, space) / max(base_of(worst).type.size, 1)
         if len(paths) > 1:
             return f"its elements are read {len(paths)} times, at different places"
-        if times > 1:
-            return (
-                f"it has {base_of(worst).type.size:,} elements and would be computed {times:,.0f} "
-                f"times each in the loop over {_dims(space)}"
-            )
-        return "its result is also needed in another order"
+        return self.too_often(seen, space)
+
+    def components_into(self, draft: _Draft, producer: _Draft, seen: list[Node]) -> str:
+        """A producer with short axes written out."""
+        space = draft.space
+        fits = _matches(space, producer.space, producer.components) or space == producer.space
+        if draft.components and draft.components != producer.components:
+            fits = False
+        if draft.axes and space != producer.space:
+            # The axes are those of the draft's space: right in both if the components are last.
+            fits &= min(producer.components) == len(producer.space) - len(producer.components)
+        if not fits:
+            return "they run over different shapes"
+        return "" if all(map(_aligned, seen)) else "its result is read in another order"
+
+    def too_often(self, seen: list[Node], space: tuple[int, ...]) -> str:
+        """That an operand would be computed again and again, if that is what is wrong."""
+        worst = max(seen, key=lambda i: self.evaluations(i, space))
+        size = base_of(worst).type.size
+        times = self.evaluations(worst, space) / max(size, 1)
+        if times <= 1:
+            return "its result is also needed in another order"
+        return (
+            f"it has {size:,} elements and would be computed {times:,.0f} times each "
+            f"in the loop over {_dims(space)}"
+        )
 
     def evaluations(self, seen: Node, space: tuple[int, ...]) -> int:
         """How often loops over `space` evaluate an operand, hoisted as far out as it goes."""
@@ -386,7 +394,7 @@ class _Fuser:
     # -------------------------------------------------------------------------------- after merging
 
     def join_siblings(self) -> None:
-        """Groups that walk over the same array in the same way, neither needing the other, share the walk."""
+        """Groups that walk over the same array, neither needing the other, share the walk."""
         drafts = list(dict.fromkeys(self.group.values()))
         for k, first in enumerate(drafts):
             for second in drafts[k + 1 :]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.graph.ir import Graph, Node, apply, rewrite
-from nbcomp.graph.op import REGISTRY, Constant, Input, Op
+from nbcomp.graph.op import REGISTRY, Constant, Input
 from nbcomp.types import TensorType
 
 FOLD_LIMIT = 4096  # elements: larger constants are cheaper to compute than to keep
@@ -79,7 +79,7 @@ def algebra(graph: Graph) -> Graph:
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
         law = _LAWS.get(node.op.name)
-        result = law(node, inputs) if law else None
+        result: Node | None = law(node, inputs) if law else None
         if result is None or result.type != node.type:
             return None
         return result
@@ -187,41 +187,6 @@ def _ones_only(x: Node, shape: tuple[int, ...]) -> Node | None:
     if drop:
         x = apply(REGISTRY["squeeze"](drop), x)  # type: ignore[call-arg]
     return apply(REGISTRY["expand_dims"](add), x) if add else x  # type: ignore[call-arg]
-
-
-def _undo(name: str) -> Any:
-    def law(node: Node, inputs: tuple[Node, ...]) -> Node | None:
-        (x,) = inputs
-        undone = x.op.name == name and getattr(x.op, "axes", None) == getattr(node.op, "axes", ())
-        return x.inputs[0] if undone else None
-
-    law.__doc__ = f"what {name} did is undone"
-    return law
-
-
-def _assign(node: Node, inputs: tuple[Node, ...]) -> Node | None:
-    """x[box] = x[box] -> x"""
-    base, value = inputs
-    same = value.op.name == "slice" and value.op.attributes() == node.op.attributes()
-    return base if same and value.inputs[0] is base else None
-
-
-_LAWS: dict[str, Any] = {
-    "add": _add,
-    "subtract": _subtract,
-    "multiply": _multiply,
-    "divide": _divide,
-    "power": _power,
-    "negative": _double("negative"),
-    "logical_not": _double("logical_not"),
-    "invert": _double("invert"),
-    "where": _where,
-    "cast": _cast,
-    "reshape": _reshape,
-    "squeeze": _undo("expand_dims"),
-    "expand_dims": _undo("squeeze"),
-    "assign": _assign,
-}
 
 
 def _undo(name: str) -> Any:
