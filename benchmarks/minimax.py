@@ -4,9 +4,9 @@
     python benchmarks/minimax.py exp_f32    # one set: coefficients, highest power first, and its error
 
 Each set asks for the polynomial of given powers that minimises the largest weighted error on an
-interval (a linear program, refined to 60 digits).  Coefficients are rounded to the format one by one,
-the most important first, and the others fitted again, so that rounding costs little.
-Needs mpmath.
+interval (a linear program, refined to 60 digits).  Coefficients are rounded to the format one by
+one, the most important first, and the others fitted again, so that rounding costs little. Needs
+mpmath.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Real = Callable[[mpf], mpf]
 class Fit:
     """f(x) ~ sum of c_k x^k for k in powers, minimising |weight(x) (sum - f(x))| on [low, high].
 
-    `bits` is the format of each coefficient (24: float32, 53: float64); `wide` leading powers may have
-    more, as they are written as a sum of two.
+    `bits` is the format of each coefficient (24: float32, 53: float64); `wide` leading powers may
+    have more, as they are written as a sum of two.
     """
 
     f: Real
@@ -43,8 +43,9 @@ class Fit:
 def solve(fit: Fit, fixed: dict[int, mpf], points: int = 240) -> tuple[dict[int, mpf], mpf]:
     """Coefficients of the free powers, given the fixed ones, and the largest weighted error.
 
-    A linear program on a Chebyshev grid finds corrections to the current coefficients, in units of the
-    current error, so that double precision is enough for it; rounds are repeated until nothing is gained.
+    A linear program on a Chebyshev grid finds corrections to the current coefficients, in units of
+    the current error, so that double precision is enough for it; rounds are repeated until nothing
+    is gained.
     """
     free = [k for k in fit.powers if k not in fixed]
     low, high = mpf(fit.low), mpf(fit.high)
@@ -246,15 +247,15 @@ FITS: dict[str, Fit] = {
     # e^r = 1 + r + r^2 p(r)
     "exp_f32": Fit(EXP_TAIL, range(5), -HALF_LN2, HALF_LN2, EXP_WEIGHT),
     "exp_f64": Fit(EXP_TAIL, range(10), -HALF_LN2, HALF_LN2, EXP_WEIGHT, 53),
-    "expm1_single": Fit(EXP_TAIL, range(6), -HALF_LN2, HALF_LN2, over(mp.expm1, 2), 53),
+    "expm1_f32": Fit(EXP_TAIL, range(6), -HALF_LN2, HALF_LN2, over(mp.expm1, 2)),
     "expm1_f64": Fit(EXP_TAIL, range(11), -HALF_LN2, HALF_LN2, over(mp.expm1, 2), 53),
     # 2^r = 1 + r p(r)
     "exp2_f32": Fit(EXP2_TAIL, range(6), -0.5, 0.5, EXP2_WEIGHT),
     "exp2_single": Fit(EXP2_TAIL, range(6), -0.5, 0.5, EXP2_WEIGHT, 53),
     "exp2_f64": Fit(EXP2_TAIL, range(11), -0.5, 0.5, EXP2_WEIGHT, 53),
-    "sinh_single": odd(mp.sinh, sinh_series, 3, HALF_LN2, 53),
+    "sinh_f32": odd(mp.sinh, sinh_series, 3, HALF_LN2),
     "sinh_f64": odd(mp.sinh, sinh_series, 5, HALF_LN2, 53),
-    "cosh_single": even(mp.cosh, cosh_series, 2, 3, HALF_LN2, 53),
+    "cosh_f32": even(mp.cosh, cosh_series, 2, 3, HALF_LN2),
     "cosh_f64": even(mp.cosh, cosh_series, 2, 5, HALF_LN2, 53),
     # log(1+f) = f - f^2/2 + f^3 p(f), 3/4 <= 1+f <= 3/2
     "log_f32": Fit(LOG_TAIL, range(8), -0.25, 0.5, LOG_WEIGHT),
@@ -276,7 +277,7 @@ FITS: dict[str, Fit] = {
     "sin_f64": odd(mp.sin, sin_series, 6, QUARTER_PI, 53),
     "cos_f32": even(mp.cos, cos_series, 4, 3, QUARTER_PI),
     "cos_f64": even(mp.cos, cos_series, 4, 6, QUARTER_PI, 53),
-    "tan_single": odd(mp.tan, tan_series, 7, QUARTER_PI, 53),
+    "tan_f32": odd(mp.tan, tan_series, 7, QUARTER_PI),
     "tan_f64": odd(mp.tan, tan_series, 14, QUARTER_PI, 53),
     "atan_f32": odd(mp.atan, atan_series, 7, 0.65),
     "atan_f64": odd(mp.atan, atan_series, 15, 0.65, 53),

@@ -1,13 +1,15 @@
-"""Tables of piecewise polynomials for tanh and erf in float32: nbcomp/target/llvm/elementary/tables.py.
+"""Tables of piecewise polynomials for tanh and erf in float32:
+nbcomp/target/llvm/elementary/tables.py.
 
     python benchmarks/tables.py tanh        # 16 lines: centre, value, p0 p1 p2 p3 p45
 
-On interval i, f(centre + y) = value + y·p(y), p of degree 5, a minimax fit of the relative error.  The
-centres are floats near the middle at which f is almost a float itself (Gal's accurate tables), so the
-rounding of `value` does not count.  The first interval starts at 0 (centre and value are 0), so that
-its relative error is as small.  Intervals are by the leading bits of t = scale·|x| + 1, four per power
-of two; the first has f(y) = y + y·p(y), so that small values are as exact.  The last number holds two coefficients: as a float it is p4, and the lower half of its bits
-is p5 as a bfloat16; the fit of p0 ... p3 makes up for what p4 loses.  Needs mpmath and scipy.
+On interval i, f(centre + y) = value + y·p(y), p of degree 5, a minimax fit of the relative error.
+The centres are floats near the middle at which f is almost a float itself (Gal's accurate tables),
+so the rounding of `value` does not count.  The first interval starts at 0 (centre and value are
+0), so that its relative error is as small.  Intervals are by the leading bits of t = scale·|x| +
+1, four per power of two; the first has f(y) = y + y·p(y), so that small values are as exact.  The
+last number holds two coefficients: as a float it is p4, and the lower half of its bits is p5 as a
+bfloat16; the fit of p0 ... p3 makes up for what p4 loses.  Needs mpmath and scipy.
 """
 
 from __future__ import annotations

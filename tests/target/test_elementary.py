@@ -9,7 +9,19 @@ import pytest
 
 from nbcomp.target.llvm.elementary import FUNCTIONS
 
-from .accuracy import COMPOSED, TWO_ARGUMENTS, Worst, measure, pairs, reference, samples
+from .accuracy import (
+    COMPOSED,
+    TWO_ARGUMENTS,
+    Worst,
+    double_reference,
+    errors,
+    every_float32,
+    float32_errors,
+    measure,
+    pairs,
+    reference,
+    samples,
+)
 from .harness import Compiled, function, host_features
 
 BOUNDS = {"f": 1.0, "d": 2.0}
@@ -84,13 +96,19 @@ def test_without_avx512(name: str, char: str, rng: np.random.Generator) -> None:
 
 
 def test_tanh_without_avx512() -> None:
-    from .accuracy import double_reference, every_float32
-
     f = compiled("tanh", "f", 8, X86_64_V3)
     worst = Worst()
     for x in every_float32(1 << 13):
         worst.add(f, double_reference("tanh"), x)
     assert worst.error <= 1, worst
+
+
+def test_errors_are_measured_alike(rng: np.random.Generator) -> None:
+    want = np.concatenate(list(samples(np.dtype(np.float64), rng, 1000)))
+    with np.errstate(all="ignore"):
+        got = want.astype(np.float32)
+        got[::3] = np.nextafter(got[::3], np.float32(1))
+        assert np.allclose(errors(got, want), float32_errors()(got, want), rtol=1e-6)
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.0, np.inf, -np.inf, np.nan, 1e30, -1e30]

@@ -1,7 +1,7 @@
 """NumPy's exact functions on LLVM floats: the ones with a single right answer, bit for bit.
 
-Signs of zero and the choice between NaNs follow NumPy's x86-64 loops.  Functions with a rounding error
-of their own (exp, sin, ...) are in `elementary`.
+Signs of zero and the choice between NaNs follow NumPy's x86-64 loops.  Functions with a rounding
+error of their own (exp, sin, ...) are in `elementary`.
 """
 
 from __future__ import annotations

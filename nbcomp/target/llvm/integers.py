@@ -1,9 +1,9 @@
 """NumPy's integer functions on LLVM integers: wrap-around, division, powers, shifts, gcd.
 
-Nothing traps and nothing is undefined: divisors are made safe first, shift counts are compared, and
-no instruction carries `nsw` or `nuw`.  Division of up to 32 bits goes through floating point, which
-vectors can do and which is exact there; powers and gcd are vector loops that run until all lanes are
-done.
+Nothing traps and nothing is undefined: divisors are made safe first, shift counts are compared,
+and no instruction carries `nsw` or `nuw`.  Division of up to 32 bits goes through floating point,
+which vectors can do and which is exact there; powers and gcd are vector loops that run until all
+lanes are done.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def _quotient(a: V, b: V, signed: bool) -> V:
     """a / b towards zero, for a divisor that is neither 0 nor -1 under the smallest integer."""
     if b.is_literal or a.width == 64 or not a.lanes:
         return a.sdiv(b) if signed else a.udiv(b)
-    # A quotient a/b that is not whole is at least 1/|a| (relatively) below the next whole number, so
-    # one correctly rounded division with more bits than a has cannot reach it.
+    # A quotient a/b that is not whole is at least 1/|a| (relatively) below the next whole number,
+    # so one correctly rounded division with more bits than a has cannot reach it.
     wide = "float" if a.width <= 16 else "double"
     whole = "i32"
     if a.width < 32:

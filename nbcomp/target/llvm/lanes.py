@@ -1,9 +1,9 @@
 """Arithmetic on SSA values, written as arithmetic: `V` wraps a `Value` and its `Builder`.
 
-`a * b + c` on `V`s emits an `fmul` and an `fadd`; Python numbers become literals of the other operand's
-type.  Everything works on scalars and on vectors of any number of lanes, and nothing here is
-approximate: one method is one instruction, or one exact idiom of a few.  Knows LLVM's instructions,
-not NumPy's functions; `scalars` and `elementary` are written with it.
+`a * b + c` on `V`s emits an `fmul` and an `fadd`; Python numbers become literals of the other
+operand's type.  Everything works on scalars and on vectors of any number of lanes, and nothing
+here is approximate: one method is one instruction, or one exact idiom of a few.  Knows LLVM's
+instructions, not NumPy's functions; `scalars` and `elementary` are written with it.
 """
 
 from __future__ import annotations

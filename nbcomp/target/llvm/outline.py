@@ -1,9 +1,10 @@
 """Private helper functions of a module: scalar functions that need branches or loops of their own.
 
 A scalar function is normally straight-line code in the caller's block.  One that loops until all
-lanes are done (`fmod`, `gcd`) or takes a slow path for rare lanes (`sin` of huge arguments) is built
-here as a small LLVM function on vectors, marked for inlining where that pays, so that the caller's own
-blocks stay as they were.  The definition travels with the declarations of the builder.
+lanes are done (`fmod`, `gcd`) or takes a slow path for rare lanes (`sin` of huge arguments) is
+built here as a small LLVM function on vectors, marked for inlining where that pays, so that the
+caller's own blocks stay as they were.  The definition travels with the declarations of the
+builder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What one scalar function of the loop IR becomes in LLVM: `emit`, `cast`, and what they cost.
 
-The functions are NumPy's ufuncs, by name and with NumPy's meaning to the bit on x86-64, on scalars and
-on vectors alike.  Knows dtypes and names; the code itself is in `integers`, `floats` (exact functions)
-and `elementary` (functions with a rounding error of their own).
+The functions are NumPy's ufuncs, by name and with NumPy's meaning to the bit on x86-64, on scalars
+and on vectors alike.  Knows dtypes and names; the code itself is in `integers`, `floats` (exact
+functions) and `elementary` (functions with a rounding error of their own).
 
 Parts of ufuncs with two results are named by number: `frexp.0`, `frexp.1`, `modf.0`, `modf.1`,
 `divmod.0`, `divmod.1`.  `fma`, `bitcast` and `erf` are functions of ours.
@@ -161,7 +161,8 @@ def _float_to_float(a: V, element: str) -> V:
 def _float_to_int(a: V, target: DType) -> V:
     """C's truncation by cvttsd2si: what does not fit becomes the smallest int32 or int64 first.
 
-    Narrow integers are the low bits of an int32, uint32 of an int64, uint64 of an int64 around 2**63.
+    Narrow integers are the low bits of an int32, uint32 of an int64, uint64 of an int64 around
+    2**63.
     """
     if a.element == "half":
         a = a.to_float("float")

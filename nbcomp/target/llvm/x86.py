@@ -1,7 +1,7 @@
 """AVX-512 instructions that shorten elementary functions: scale by 2**n, split a float, look up.
 
-Each works on any number of lanes: they are cut or padded to 512 bits.  Where the target has no AVX-512,
-and for scalars, the callers in `elementary` compute the same bits in portable code.
+Each works on any number of lanes: they are cut or padded to 512 bits.  Where the target has no
+AVX-512, and for scalars, the callers in `elementary` compute the same bits in portable code.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Elementary functions as straight-line vector code: exp, log, sin, tanh and their families.
 
-Every function takes `float` or `double` values of any number of lanes.  Bounds: float32 within 1 ulp
-for every argument, float64 within 2 ulp, special values as C99's Annex F, no flushing of denormals
-(`benchmarks/ulp.py` measures them all).  Coefficients are minimax fits by `benchmarks/minimax.py`.
-Knows numbers and LLVM, not dtypes or ufunc conventions.
+Every function takes `float` or `double` values of any number of lanes.  Bounds: float32 within 1
+ulp for every argument, float64 within 2 ulp, special values as C99's Annex F, no flushing of
+denormals (`benchmarks/ulp.py` measures them all).  Coefficients are minimax fits by
+`benchmarks/minimax.py`. Knows numbers and LLVM, not dtypes or ufunc conventions.
 """
 
 from __future__ import annotations

@@ -10,17 +10,21 @@ import math
 
 from nbcomp.target.llvm.elementary import coefficients as c
 from nbcomp.target.llvm.elementary.piecewise import odd_function
-from nbcomp.target.llvm.elementary.split import LN2, in_double, magic, scale
+from nbcomp.target.llvm.elementary.split import LN2, magic, scale
 from nbcomp.target.llvm.elementary.tables import TANH
 from nbcomp.target.llvm.lanes import V
 
 _EXP = {"float": c.EXP_F32, "double": c.EXP_F64}
 _EXP2 = {"float": c.EXP2_F32, "double": c.EXP2_F64}
+_EXPM1 = {"float": c.EXPM1_F32, "double": c.EXPM1_F64}
+_SINH = {"float": c.SINH_F32, "double": c.SINH_F64}
+_COSH = {"float": c.COSH_F32, "double": c.COSH_F64}
 _TANH = {"float": c.TANH_F32, "double": c.TANH_F64}
 _TANH_NEAR = {"float": 0.9, "double": 0.625}
 
 # Below the first the result is 0, above the second infinity; between, 2^n needs no special care.
 _EXP_RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
+_LARGE = {"float": 80.0, "double": 700.0}  # 2^n is finite and e^-x is nothing
 _EXP2_RANGE = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}
 
 
@@ -31,10 +35,23 @@ def clamp(x: V, low: float, high: float) -> V:
 
 def reduce(x: V) -> tuple[V, V]:
     """(r, shifted n) with x = n·ln2 + r, for x in the range of `exp`."""
+    r, _, shifted = _reduce(x)
+    return r, shifted
+
+
+def _reduce(x: V) -> tuple[V, V, V]:
+    """(r, what n·ln2 was subtracted from last, shifted n)."""
     high, low = LN2[x.element]
     shifted = x.fma(1 / math.log(2), magic(x))
     n = shifted - magic(x)
-    return n.fma(-low, n.fma(-high, x)), shifted
+    first = n.fma(-high, x)  # exact
+    return n.fma(-low, first), first, shifted
+
+
+def reduce_exactly(x: V) -> tuple[V, V, V]:
+    """(r, low, shifted n) with x = n·ln2 + r + low."""
+    r, first, shifted = _reduce(x)
+    return r, (shifted - magic(x)).fma(-LN2[x.element][1], first - r), shifted
 
 
 def exp_moderate(x: V) -> V:
@@ -71,53 +88,57 @@ def tanh(x: V) -> V:
     return a.lt(_TANH_NEAR[x.element]).select(near, far).copysign(x)
 
 
+# What follows is a sum of a few terms, the largest first: two_sum keeps what the first addition
+# loses, so that only the last one counts.
+
+
 def _lowered(x: V, shifted: V) -> tuple[V, V]:
     """(shifted n - 2, 4) where 2^n would overflow before the function does, else (shifted n, 1)."""
-    big = x.gt(700.0)
+    big = x.gt(_LARGE[x.element])
     return shifted - big.select(x.const(2), 0), big.select(x.const(4), 1)
 
 
-def expm1(x: V, single: bool) -> V:
-    """e^x - 1 = (2^n - 1) + 2^n·r + 2^n·r²·p(r), added from the largest term."""
-    y = clamp(x, -50.0, 90.0 if single else 710.0)
-    r, shifted = reduce(y)
-    rest = r * r * r.poly(c.EXPM1_SINGLE if single else c.EXPM1_F64)
-    if single:
-        s = scale(x.const(1), shifted)
-        return s.fma(r + rest, s - 1).copysign(x)
+def expm1(x: V) -> V:
+    """e^x - 1 = (2^n - 1) + 2^n·r + 2^n·(r²·p(r))"""
+    y = clamp(x, -50.0, _EXP_RANGE[x.element][1])
+    r, low, shifted = reduce_exactly(y)
+    rest = (r * r).fma(r.poly(_EXPM1[x.element]), low)
     shifted, factor = _lowered(y, shifted)
     s = scale(x.const(1), shifted)
-    return (s.fma(rest, s.fma(r, s - 1)) * factor).copysign(x)
+    first = s - 1
+    total = s.fma(r, first)
+    lost = s.fma(r, first - total) + ((s - first) - 1)
+    return ((total + s.fma(rest, lost)) * factor).copysign(x)
 
 
-def sinh(x: V, single: bool) -> V:
+def sinh(x: V) -> V:
     """sinh x = sinh(n ln2) + r·cosh(n ln2) + smaller terms of r"""
-    r, odd, even, up, down, factor = _addition_terms(x, single)
+    r, odd, even, up, down, factor = _addition_terms(x)
     sinh_n, cosh_n = up - down, up + down
-    lost = (up - sinh_n) - down
+    total = cosh_n.fma(r, sinh_n)
+    lost = cosh_n.fma(r, sinh_n - total) + ((up - sinh_n) - down)
     rest = cosh_n.fma(odd, sinh_n.fma(even, lost))
-    return ((cosh_n.fma(r, sinh_n) + rest) * factor).copysign(x)
+    return ((total + rest) * factor).copysign(x)
 
 
-def cosh(x: V, single: bool) -> V:
+def cosh(x: V) -> V:
     """cosh x = cosh(n ln2) + r·sinh(n ln2) + smaller terms of r"""
-    r, odd, even, up, down, factor = _addition_terms(x, single)
+    r, odd, even, up, down, factor = _addition_terms(x)
     sinh_n, cosh_n = up - down, up + down
-    lost = (up - cosh_n) + down
+    total = sinh_n.fma(r, cosh_n)
+    lost = sinh_n.fma(r, cosh_n - total) + ((up - cosh_n) + down)
     rest = sinh_n.fma(odd, cosh_n.fma(even, lost))
-    return (sinh_n.fma(r, cosh_n) + rest) * factor
+    return (total + rest) * factor
 
 
-def _addition_terms(x: V, single: bool) -> tuple[V, V, V, V, V, V]:
+def _addition_terms(x: V) -> tuple[V, V, V, V, V, V]:
     """(r, sinh r - r, cosh r - 1, 2^n/2, 2^-n/2, factor) for |x| = n ln2 + r."""
-    a = x.const(90.0 if single else 711.0).min(x.abs())
-    r, shifted = reduce(a)
+    a = x.const(_EXP_RANGE[x.element][1] + 1).min(x.abs())
+    r, low, shifted = reduce_exactly(a)
     s = r * r
-    odd = r * s * s.poly(c.SINH_SINGLE if single else c.SINH_F64)
-    even = s * s.poly(c.COSH_SINGLE if single else c.COSH_F64)
-    factor = x.const(1)
-    if not single:
-        shifted, factor = _lowered(a, shifted)
+    odd = (r * s).fma(s.poly(_SINH[x.element]), low)
+    even = s * s.poly(_COSH[x.element])
+    shifted, factor = _lowered(a, shifted)
     up = scale(x.const(0.5), shifted)
     down = scale(x.const(0.5), 2 * magic(x) - shifted)
     return r, odd, even, up, down, factor
@@ -127,7 +148,7 @@ FUNCTIONS = {
     "exp": exp,
     "exp2": exp2,
     "tanh": tanh,
-    "expm1": in_double(expm1),
-    "sinh": in_double(sinh),
-    "cosh": in_double(cosh),
+    "expm1": expm1,
+    "sinh": sinh,
+    "cosh": cosh,
 }

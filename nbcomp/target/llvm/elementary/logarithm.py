@@ -109,30 +109,31 @@ def log10(x: V) -> V:
 # ------------------------------------------------------------------- logarithms of 1 + something
 
 
-def log_of_sum(u: V, low: V, single: bool, doublings: V | None = None) -> V:
-    """log((u + low)·2^doublings) in double, for |low| at most about one ulp of u.
+def log_of_sum(u: V, low: V, single: bool = False, doublings: V | None = None) -> V:
+    """log((u + low)·2^doublings), for |low| at most about one ulp of u.
 
     low is scaled to m's exponent, and counts as low/(1+f), for which a rough inverse is enough.
+    `single`: in double, but float32 accuracy is enough.
     """
     m, e = mantissa_exponent(u)
     f = m - 1
-    rest = log1p_rest(f, single)
-    if single:
-        rest = rest + u.lt(2).select(low, 0)  # only felt where u is nearly 1
+    if single:  # low is only felt where u is nearly 1
+        lead, rest = f, log1p_rest(f, single) + u.lt(2).select(low, 0)
     else:
+        lead, rest = _leading_two(f) if u.element == "float" else (f, log1p_rest(f))
         one = BIAS[u.element] << MANTISSA[u.element]
         # m / u, a power of two (0 where that is too small)
         down = (m.bits() - u.bits() + one).smax(0).bitcast(u.element)
         rest = (low * down).fma(f.fma(f.poly(c.INVERSE), 1), rest)
-    return _combine(e if doublings is None else e + doublings, f, rest, NATURAL["double"])
+    return _combine(e if doublings is None else e + doublings, lead, rest, NATURAL[u.element])
 
 
-def log1p(x: V, single: bool) -> V:
+def log1p(x: V) -> V:
     """log(1 + x), accurate near 0."""
-    return _log1p(x, x.const(0), single).copysign(x)
+    return _log1p(x, x.const(0)).copysign(x)
 
 
-def _log1p(x: V, low: V, single: bool, doublings: V | None = None) -> V:
+def _log1p(x: V, low: V, single: bool = False, doublings: V | None = None) -> V:
     """log(1 + x + low): the rounding error of 1 + x is added to low."""
     u = x + 1
     big = x.gt(1)
@@ -187,7 +188,7 @@ FUNCTIONS = {
     "log": log,
     "log2": log2,
     "log10": log10,
-    "log1p": in_double(log1p),
+    "log1p": log1p,
     "arcsinh": in_double(arcsinh),
     "arccosh": in_double(arccosh),
     "arctanh": in_double(arctanh),

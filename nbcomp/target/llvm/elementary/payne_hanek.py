@@ -1,9 +1,9 @@
 """Reduction of huge arguments by pi/2, after M. Payne and R. Hanek, SIGNUM Newsletter 18 (1983).
 
-x = m·2^e with a whole m: of the binary digits of 2/pi only those count in x·(2/pi) mod 4 that neither
-make a multiple of 4 nor stay below the result's precision.  Three words of them, found by e, times m
-give 128 bits of fraction, so that even the double closest to a multiple of pi/2 keeps all its digits.
-Scalar code, one lane after the other: it is the rare case.
+x = m·2^e with a whole m: of the binary digits of 2/pi only those count in x·(2/pi) mod 4 that
+neither make a multiple of 4 nor stay below the result's precision.  Three words of them, found by
+e, times m give 128 bits of fraction, so that even the double closest to a multiple of pi/2 keeps
+all its digits. Scalar code, one lane after the other: it is the rare case.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _HALF_PI = (float.fromhex("0x1.921fb54442d18p0"), float.fromhex("0x1.1a62633145c
 
 
 def reduce_lanes(a: V) -> list[V]:
-    """[r, low, n] with a = n·pi/2 + r + low modulo 2·pi, for each lane of a >= 2^15, float or double.
+    """[r, low, n] with a = n·pi/2 + r + low modulo 2·pi, for each lane of a >= 2^15, float or
+    double.
 
     n is an integer as wide as the float.  Smaller lanes get some value.
     """

@@ -1,8 +1,8 @@
 """Odd functions that reach ±1, in float32, from a table of 16 polynomials: tanh and erf.
 
-t = scale·|x| + 1 rises from 1 and never passes 16, so its exponent and two leading mantissa bits number
-16 intervals, narrow near 0 and wide where the function is flat.  On AVX-512 each of the seven look-ups
-is one permute of one register; there is no division.
+t = scale·|x| + 1 rises from 1 and never passes 16, so its exponent and two leading mantissa bits
+number 16 intervals, narrow near 0 and wide where the function is flat.  On AVX-512 each of the
+seven look-ups is one permute of one register; there is no division.
 """
 
 from __future__ import annotations

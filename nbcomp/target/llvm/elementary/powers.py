@@ -1,8 +1,8 @@
 """power, cbrt, hypot and the sums of exponentials.
 
 x^y = 2^(y·log2 x) needs log2 x with some ten bits more than a double has, since y·log2 x may reach
-1024: it is computed as an unevaluated sum high + low, with the error-free products and sums of T. J.
-Dekker (Numerische Mathematik 18, 1971).
+1024: it is computed as an unevaluated sum high + low, with the error-free products and sums of T.
+J. Dekker (Numerische Mathematik 18, 1971).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nbcomp.target.llvm.elementary.split import (
     scale,
     two_product,
 )
-from nbcomp.target.llvm.lanes import V
+from nbcomp.target.llvm.lanes import MANTISSA, V
 
 _LOG2_E = (float.fromhex("0x1.71547652b82fep0"), float.fromhex("0x1.777d0ffda0d24p-56"))
 _TWO_THIRDS = (2 / 3, float.fromhex("0x1.5555555555555p-55"))
@@ -54,32 +54,44 @@ def _log2_double(m: V, e: V) -> Sum:
     return total, low + h_low
 
 
-def _log2_single(m: V, e: V) -> Sum:
-    """log2(m·2^e) to about 2^-35, relative."""
-    f = m - 1
-    log = (f * f).fma(f.fma(f.poly(c.LOG_POWER_SINGLE), -0.5), f)
-    return log.fma(_LOG2_E[0], e), f.const(0)
-
-
-def power(x: V, y: V, single: bool) -> V:
+def power(x: V, y: V) -> V:
     """x^y with all special cases of C99."""
     a = x.abs()
-    log, low = (_log2_single if single else _log2_double)(*mantissa_exponent(a))
+    size = in_double(_power_of_positive)(a, y)
+    one = y.eq(0) | x.eq(1) | (a.eq(1) & y.abs().eq(math.inf))
+    size = one.select(x.const(1), size)
+    half = y * 0.5
+    whole = y.eq(y.rint())
+    odd = whole & half.ne(half.rint())
+    result = (odd & x.bits().lt(0)).select(-size, size)
+    undefined = x.lt(0) & a.lt(math.inf) & ~whole & ~y.is_nan()
+    return undefined.select(x.const(math.nan), result)
+
+
+def _power_of_positive(a: V, y: V, single: bool) -> V:
+    """2^(y·log2 a) for a >= 0; NaN where y·log2 a is."""
+    if single:
+        return _power_single(a, y)
+    log, low = _log2_double(*mantissa_exponent(a))
     t, t_low = two_product(y, log)
     near = t.abs().lt(1100) & a.gt(0) & a.lt(math.inf)
     t_low = near.select(y.fma(low, t_low), 0)
     t = clamp(t, -1100.0, 1100.0)
     shifted = t + magic(t)
     r = (t - (shifted - magic(t))) + t_low
-    size = scale(r.fma(r.poly(c.EXP2_SINGLE if single else c.EXP2_F64), 1), shifted)
-    one = y.eq(0) | x.eq(1) | (a.eq(1) & y.abs().eq(math.inf))
-    size = one.select(x.const(1), size)
-    half = y * 0.5
-    whole_y = y.eq(y.rint())
-    odd = whole_y & half.ne(half.rint())
-    result = (odd & x.bits().lt(0)).select(-size, size)
-    undefined = x.lt(0) & a.lt(math.inf) & ~whole_y & ~y.is_nan()
-    return undefined.select(x.const(math.nan), result)
+    return scale(r.fma(r.poly(c.EXP2_F64), 1), shifted)
+
+
+def _power_single(a: V, y: V) -> V:
+    """The same in double with float32 accuracy: log2 to 2^-35, relative; the result is no subnormal."""
+    m, e = mantissa_exponent(a)
+    f = m - 1
+    log = (f * f).fma(f.fma(f.poly(c.LOG_POWER_SINGLE), -0.5), f)
+    t = clamp(y * log.fma(_LOG2_E[0], e), -300.0, 300.0)
+    shifted = t + magic(t)
+    r = t - (shifted - magic(t))
+    p = r.fma(r.poly(c.EXP2_SINGLE), 1)
+    return (p.bits() + (shifted.bits() << MANTISSA["double"])).bitcast("double")
 
 
 def cbrt(x: V, single: bool) -> V:
@@ -122,14 +134,14 @@ def _infinite_first(a: V, b: V, result: V) -> V:
 def logaddexp(x: V, y: V, single: bool) -> V:
     """log(e^x + e^y), by NumPy's formula max + log1p(exp(-|x - y|))."""
     larger, gap = _larger_and_gap(x, y)
-    term = log1p(exp(-gap), single=False)
+    term = log1p(exp(-gap))
     return _added(x, y, larger, gap, term, math.log(2))
 
 
 def logaddexp2(x: V, y: V, single: bool) -> V:
     """log2(2^x + 2^y)"""
     larger, gap = _larger_and_gap(x, y)
-    term = log1p(exp2(-gap), single=False) * (1 / math.log(2))
+    term = log1p(exp2(-gap)) * (1 / math.log(2))
     return _added(x, y, larger, gap, term, 1.0)
 
 
@@ -145,7 +157,7 @@ def _added(x: V, y: V, larger: V, gap: V, term: V, equal: float) -> V:
 
 
 FUNCTIONS = {
-    "power": in_double(power),
+    "power": power,
     "cbrt": in_double(cbrt),
     "hypot": in_double(hypot),
     "logaddexp": in_double(logaddexp),

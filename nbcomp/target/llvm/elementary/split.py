@@ -1,9 +1,10 @@
-"""Exact steps: powers of two in and out of floats, and sums and products with their rounding errors.
+"""Exact steps: powers of two in and out of floats, and sums and products with their rounding
+errors.
 
-On AVX-512 one instruction does each; elsewhere the same bits come from integer arithmetic.  A whole
-number n is often carried as `shifted` = n + magic: adding the magic number rounds a small float to a
-whole one, and leaves it as an integer in the low bits.  Error-free sums and products after T. J. Dekker (Numerische Mathematik
-18, 1971).
+On AVX-512 one instruction does each; elsewhere the same bits come from integer arithmetic.  A
+whole number n is often carried as `shifted` = n + magic: adding the magic number rounds a small
+float to a whole one, and leaves it as an integer in the low bits.  Error-free sums and products
+after T. J. Dekker (Numerische Mathematik 18, 1971).
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def power_of_two(k: V, element: str) -> V:
 def mantissa_exponent(x: V) -> tuple[V, V]:
     """(m, e), e a whole float: x = m · 2^e, 3/4 <= m < 3/2.
 
-    The special cases of a logarithm pass through: e is -inf for 0 and inf for inf (m is 1 then), and
-    m is NaN for negative numbers and NaN.
+    The special cases of a logarithm pass through: e is -inf for 0 and inf for inf (m is 1 then),
+    and m is NaN for negative numbers and NaN.
     """
     if x86.has_avx512(x):
         m = x86.getmant(x)

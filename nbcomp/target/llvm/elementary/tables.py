@@ -1,4 +1,5 @@
-"""Piecewise polynomials of tanh and erf in float32, made by benchmarks/tables.py, which explains them.
+"""Piecewise polynomials of tanh and erf in float32, made by benchmarks/tables.py, which explains
+them.
 
 One line per interval: centre, value, p0 p1 p2 p3 and p4, whose lower 16 bits are p5 as a bfloat16;
 the lines are in the order of the index that `piecewise` computes.  Plain numbers.

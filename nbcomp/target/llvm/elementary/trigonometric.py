@@ -1,7 +1,7 @@
 """sin, cos and tan: |x| = n·pi/2 + r, then a polynomial in r, chosen by the quadrant n mod 4.
 
-pi/2 is subtracted in three parts, which is exact enough up to `_LIMIT`.  Beyond it, and only if a lane
-needs it, `payne_hanek` finds r from the digits of 2/pi that matter, for doubles of any size.
+pi/2 is subtracted in three parts, which is exact enough up to `_LIMIT`.  Beyond it, and only if a
+lane needs it, `payne_hanek` finds r from the digits of 2/pi that matter, for doubles of any size.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import math
 from nbcomp.target.llvm import outline
 from nbcomp.target.llvm.elementary import coefficients as c
 from nbcomp.target.llvm.elementary.payne_hanek import reduce_lanes
-from nbcomp.target.llvm.elementary.split import fast_two_sum, in_double, magic
+from nbcomp.target.llvm.elementary.split import fast_two_sum, magic
 from nbcomp.target.llvm.lanes import V
 
 _SIN = {"float": c.SIN_F32, "double": c.SIN_F64}
+_TAN = {"float": c.TAN_F32, "double": c.TAN_F64}
 _COS = {"float": c.COS_F32, "double": c.COS_F64}
 
-# pi/2 as a sum of numbers of the format.  The second has so few bits that n times it is exact: where
-# it cancels what the first left, nothing is lost.
+# pi/2 as a sum of numbers of the format.  The second has so few bits that n times it is exact:
+# where it cancels what the first left, nothing is lost.
 _HALF_PI = {
     "float": ("0x1.921fb6p0", "-0x1.77p-25", "-0x1.e973dcp-35", "-0x1.676734p-60"),
     "double": ("0x1.921fb54442d18p0", "0x1.1a626331p-54", "0x1.1701b839a252p-88"),
@@ -82,14 +83,24 @@ def cos(x: V) -> V:
     return (value ^ sign).bitcast(x.element)
 
 
-def tan(x: V, single: bool) -> V:
+def tan(x: V) -> V:
     """tan x = tan r, or -1/tan r in odd quadrants."""
     r, low, n = reduce(x)
     s = r * r
-    t = r + (r * s).fma(s.poly(c.TAN_SINGLE if single else c.TAN_F64), low)
-    odd = (n & 1).ne(0)
-    value = odd.select(-1 / t, t)
+    series = s.poly(_TAN[x.element])
+    cube = r * s
+    if x.element == "double":
+        t = r + cube.fma(series, low)
+        inverse = -1 / t
+    else:
+        # What r³ and r + ... lose in rounding would count, and low grows by 1 + tan² r.
+        cube_low = r.fma(r.fma(r, -s), r.fma(s, -cube))
+        low = cube_low.fma(series, (low * s).fma(s.fma(2 / 3, 1), low))
+        t, t_low = fast_two_sum(r, cube.fma(series, low))
+        inverse = -1 / t
+        inverse = inverse.fma(inverse.fma(t, 1) + inverse * t_low, inverse)
+    value = (n & 1).ne(0).select(inverse, t)
     return (value.bits() ^ (x.bits() & -(1 << (x.width - 1)))).bitcast(x.element)
 
 
-FUNCTIONS = {"sin": sin, "cos": cos, "tan": in_double(tan)}
+FUNCTIONS = {"sin": sin, "cos": cos, "tan": tan}
