@@ -16,7 +16,7 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
 from nbcomp.frontend.location import here
-from nbcomp.frontend.number import Number, known
+from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.selection import Selection, selected
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer, read
@@ -58,6 +58,9 @@ def _handler_of(function: Any) -> Any:
 
     def handler(session: Session, x: Any, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = deep(known, args), deep(known, kwargs)
+        x = symbol(x)
+        if isinstance(x, Node):  # a number read at run time: NumPy makes it an array first
+            x = fresh(session, x)
         if type(x) is not Tracer:
             return constants(session, function(x, *args, **kwargs))
         layout = function(x._place.layout, *args, **kwargs)
