@@ -1,7 +1,7 @@
 """Minimax polynomials of the elementary functions: where the coefficients in nbcomp come from.
 
-    python benchmarks/minimax.py            # all: the text of elementary/coefficients.py
-    python benchmarks/minimax.py exp_f32    # one set: coefficients, highest power first, and its error
+    python -m benchmarks.minimax            # all: the text of elementary/coefficients.py
+    python -m benchmarks.minimax exp_f32    # one set: coefficients, highest power first, error
 
 Each set asks for the polynomial of given powers that minimises the largest weighted error on an
 interval (a linear program, refined to 60 digits).  Coefficients are rounded to the format one by

@@ -1,7 +1,7 @@
 """Tables of piecewise polynomials for tanh and erf in float32:
 nbcomp/target/llvm/elementary/tables.py.
 
-    python benchmarks/tables.py tanh        # 16 lines: centre, value, p0 p1 p2 p3 p45
+    python -m benchmarks.tables tanh        # 16 lines: centre, value, p0 p1 p2 p3 p45
 
 On interval i, f(centre + y) = value + y·p(y), p of degree 5, a minimax fit of the relative error.
 The centres are floats near the middle at which f is almost a float itself (Gal's accurate tables),
@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from minimax import Fit, Real, error_of, rounded, solve
 from mpmath import mp, mpf
+
+from benchmarks.minimax import Fit, Real, error_of, rounded, solve
 
 DEGREE = 6  # of f on an interval
 
@@ -92,7 +94,7 @@ def rows(table: Table) -> list[list[mpf]]:
     edges = [mpf(2) ** e * (1 + mpf(k) / 4) for e in range(4) for k in range(4)]
     bounds = [(t - 1) / table.scale for t in [*edges, mpf(16)]]
     found = []
-    for low, high in zip(bounds, bounds[1:], strict=False):
+    for low, high in pairwise(bounds):
         made, worst = row(table, low, min(high, mpf(table.last)))
         error = float(mp.log(worst, 2))
         print(f"[{float(low):.4f}, {float(high):.4f}] 2^{error:.1f}", file=sys.stderr)

@@ -133,7 +133,7 @@ def errors(got: Array, want: Array, least: float = 0.0) -> Array:
 
 @cache
 def float32_errors() -> Compiled:
-    """`errors` of float32 against double as compiled code: sweeps call it four thousand million times."""
+    """`errors` of float32 against double as compiled code, for sweeps of 2^32 arguments."""
 
     def emit(b: Builder, args: tuple[Value, ...]) -> Value:
         result, want = V(b, args[0]), V(b, args[1])

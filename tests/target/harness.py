@@ -67,7 +67,7 @@ def store(b: Builder, value: Value, pointer: str) -> None:
 def module(
     emit: Emit, arg_dtypes: Sequence[DType], result: DType, lanes: int, features: frozenset[str]
 ) -> str:
-    """The LLVM text of `void f(n, out, args...)` for n a multiple of the lanes (0 lanes: scalars)."""
+    """The LLVM text of `void f(n, out, args...)`, n a multiple of the lanes (0 lanes: scalars)."""
     b = Builder()
     b.features = features
     step = max(lanes, 1)

@@ -56,15 +56,18 @@ def same(got: np.ndarray, want: np.ndarray, *args: np.ndarray) -> None:
     assert not bad.size, f"{bad.size} of {got.size} differ, (arguments, got, want): {shown}"
 
 
-UNARY = (
-    "absolute bitwise_count ceil conjugate deg2rad fabs floor invert isfinite isinf isnan logical_not "
-    "negative positive rad2deg reciprocal rint sign signbit spacing sqrt square trunc"
-).split()
-BINARY = (
-    "add bitwise_and bitwise_or bitwise_xor copysign divide equal floor_divide fmax fmin fmod gcd "
-    "greater greater_equal heaviside lcm ldexp left_shift less less_equal logical_and logical_or "
-    "logical_xor maximum minimum multiply nextafter not_equal power remainder right_shift subtract"
-).split()
+UNARY = [
+    *("absolute", "bitwise_count", "ceil", "conjugate", "deg2rad", "fabs", "floor", "invert"),
+    *("isfinite", "isinf", "isnan", "logical_not", "negative", "positive", "rad2deg", "reciprocal"),
+    *("rint", "sign", "signbit", "spacing", "sqrt", "square", "trunc"),
+]
+BINARY = [
+    *("add", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "divide", "equal", "fmax"),
+    *("floor_divide", "fmin", "fmod", "gcd", "greater", "greater_equal", "heaviside", "lcm"),
+    *("ldexp", "left_shift", "less", "less_equal", "logical_and", "logical_or", "logical_xor"),
+    *("maximum", "minimum", "multiply", "nextafter", "not_equal", "power", "remainder"),
+    *("right_shift", "subtract"),
+]
 
 
 def loops(name: str) -> list[tuple[str, str, str]]:

@@ -274,6 +274,9 @@ FUNCTIONS: dict[str, Function] = {
 
 # On float16 these work on the bits or the value as it is; all others run in float32 and round.
 NATIVE_HALF = frozenset(
-    "negative positive conjugate absolute fabs copysign nextafter spacing signbit isnan isinf isfinite "
-    "logical_not maximum minimum fmax fmin clip".split()
+    (
+        *("negative", "positive", "conjugate", "absolute", "fabs", "copysign", "signbit"),
+        *("nextafter", "spacing", "isnan", "isinf", "isfinite", "logical_not"),
+        *("maximum", "minimum", "fmax", "fmin", "clip"),
+    )
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nbcomp.target.llvm import outline
+from nbcomp.target.llvm import outline, x86
 from nbcomp.target.llvm.lanes import V
 
 Function = Callable[..., V]
@@ -21,16 +21,34 @@ Function = Callable[..., V]
 
 def _quotient(a: V, b: V, signed: bool) -> V:
     """a / b towards zero, for a divisor that is neither 0 nor -1 under the smallest integer."""
+    if a.width == 64 and x86.has_avx512(a) and not b.is_literal:
+        return _quotient_64(a, b, signed)
     if b.is_literal or a.width == 64 or not a.lanes:
         return a.sdiv(b) if signed else a.udiv(b)
-    # A quotient a/b that is not whole is at least 1/|a| (relatively) below the next whole number,
-    # so one correctly rounded division with more bits than a has cannot reach it.
+    # A quotient that is not whole is at least 1/|a| (relatively) below the next whole number, so a
+    # division rounded correctly to more bits than a has cannot reach it.
     wide = "float" if a.width <= 16 else "double"
-    whole = "i32"
     if a.width < 32:
         a, b = a.resize("i32", signed), b.resize("i32", signed)
     q = a.to_float(wide, signed) / b.to_float(wide, signed)
-    return q.to_int(whole, signed)
+    return q.to_int("i32", signed)
+
+
+def _quotient_64(a: V, b: V, signed: bool) -> V:
+    """The quotient of 64-bit integers in two rounds of a double's precision and a last correction.
+
+    Each round takes slightly too little, so the rest stays positive: after the first it is below
+    2^15·b, after the second below 2·b.
+    """
+    if signed:
+        size = _quotient_64(absolute(a, signed), absolute(b, signed), signed=False)
+        return (a ^ b).lt(0).select(-size, size)
+    inverse = (1 - 2.0**-50) / b.to_float("double", signed=False)
+    first = (a.to_float("double", signed=False) * inverse).to_int("i64", signed=False)
+    rest = a - first * b
+    second = (rest.to_float("double", signed=False) * inverse).to_int("i64", signed=False)
+    rest = rest - second * b
+    return first + second + rest.ult(b).select(a.const(0), 1)
 
 
 def _safe_divisor(a: V, b: V, signed: bool) -> V:
@@ -82,7 +100,7 @@ def _wrong_side(r: V, divisor: V) -> V:
 
 
 def power(a: V, e: V, signed: bool) -> V:
-    """a ** e modulo 2**bits by squaring; 0 where e is negative (NumPy raises: see `scalars.traps`)."""
+    """a ** e modulo 2**bits; 0 where e is negative (NumPy raises there: see `scalars.traps`)."""
     (result,) = outline.call("ipow", [a, e], _power_loop)
     return e.lt(0).select(a.const(0), result) if signed else result
 
@@ -103,7 +121,7 @@ def gcd(a: V, b: V, signed: bool) -> V:
 
 
 def _gcd_loop(args: list[V]) -> list[V]:
-    """Stein's binary algorithm: no division.  Both are made odd, then the larger loses the smaller."""
+    """Stein's binary algorithm: of two odd numbers the larger loses the smaller, no division."""
     a, b = args
     none = a.eq(0)  # gcd(0, b) is b: start with b and nothing left to do
     first = _odd_part(none.select(b, a))
@@ -177,7 +195,7 @@ def clip(x: V, low: V, high: V, signed: bool) -> V:
 
 
 def reciprocal(a: V, signed: bool) -> V:
-    """1 / a: a for ±1, else 0; for 0 the C cast of infinity (the smallest int32 or int64, else 0)."""
+    """1 / a: a for ±1, else 0; of 0, the C cast of infinity (the smallest int32, int64, or 0)."""
     at_zero = -(1 << (a.width - 1)) if signed and a.width >= 32 else 0
     unit = a.eq(1) | a.eq(-1) if signed else a.eq(1)
     return unit.select(a, a.eq(0).select(a.const(at_zero), 0))

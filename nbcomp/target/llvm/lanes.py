@@ -29,7 +29,7 @@ def bit_width(element: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class V:
-    """A value with operators; `+ - *` follow the element type, integer order is signed unless said."""
+    """A value with operators; `+ - *` follow the element type, integers compare as signed."""
 
     b: Builder
     value: Value
@@ -70,6 +70,10 @@ class V:
     def of(self, element: str, number: float) -> V:
         """A literal with this value's lanes and another element type."""
         return V(self.b, self.b.constant(number, element, self.lanes))
+
+    def scalar(self, element: str, number: float) -> V:
+        """A scalar literal."""
+        return V(self.b, self.b.constant(number, element))
 
     def _lift(self, other: V | float) -> V:
         return other if isinstance(other, V) else self.const(other)
@@ -244,7 +248,7 @@ class V:
         return self._convert(op, element)
 
     def to_float(self, element: str, signed: bool = True) -> V:
-        """An integer rounded to a float, or a float extended or rounded once (not double to half)."""
+        """An integer rounded to a float, or a float extended or rounded (not double to half)."""
         if not self.is_float:
             return self._convert("sitofp" if signed else "uitofp", element)
         if element == self.element:
@@ -329,12 +333,12 @@ class V:
         return V(self.b, self.b.intrinsic(name, self.value, self._lift(other).value))
 
     def min(self, other: V | float) -> V:
-        """self if self < other, else other: x86's `minps`, one instruction (the second on NaN or ±0)."""
+        """self if self < other, else other (also on NaN and ±0): x86's `minps`, one instruction."""
         rhs = self._lift(other)
         return self.lt(rhs).select(self, rhs)
 
     def max(self, other: V | float) -> V:
-        """self if self > other, else other: x86's `maxps`, one instruction (the second on NaN or ±0)."""
+        """self if self > other, else other (also on NaN and ±0): x86's `maxps`, one instruction."""
         rhs = self._lift(other)
         return self.gt(rhs).select(self, rhs)
 

@@ -10,8 +10,6 @@ Parts of ufuncs with two results are named by number: `frexp.0`, `frexp.1`, `mod
 
 from __future__ import annotations
 
-import numpy as np
-
 from nbcomp.errors import Unsupported
 from nbcomp.target.llvm import elementary, floats, integers
 from nbcomp.target.llvm.builder import Builder, Value, element_type
@@ -56,7 +54,7 @@ def emit(
     fn = ALIASES.get(fn, fn)
     values = [V(b, value) for value in args]
     if fn == "bitcast":
-        return _bitcast(values[0], result)
+        return values[0].bitcast(element_type(result)).value
     out = _apply(fn, arg_dtypes, values)
     if out is None:
         names = ", ".join(str(d) for d in arg_dtypes)
@@ -73,7 +71,7 @@ def _apply(fn: str, dtypes: tuple[DType, ...], args: list[V]) -> V | None:
     first = dtypes[0].kind
     if first == "f":
         return _apply_float(fn, args)
-    if len(kinds) != 1:
+    if len(kinds) != 1 or first not in "biu":
         return None
     if first == "b":
         boolean = integers.BOOLEANS.get(fn)
@@ -94,55 +92,47 @@ def _apply_float(fn: str, args: list[V]) -> V | None:
 
 def _compare_mixed(fn: str, dtypes: tuple[DType, ...], args: list[V]) -> V:
     """Compare int64 with uint64 by value: a negative number is below everything unsigned."""
-    negatives = [
-        a.lt(0) if d.kind == "i" else a.of("i1", 0) for a, d in zip(args, dtypes, strict=True)
-    ]
-    x, y = negatives
     a, c = args
-    match fn:
-        case "less":
-            return x | (~y & a.ult(c))
-        case "less_equal":
-            return x | (~y & a.ule(c))
-        case "greater":
-            return y | (~x & c.ult(a))
-        case "greater_equal":
-            return y | (~x & c.ule(a))
-        case "equal":
-            return ~(x | y) & a.eq(c)
-        case _:
-            return x | y | a.ne(c)
-
-
-def _bitcast(a: V, result: DType) -> Value:
-    return a.bitcast(element_type(result)).value
+    a_negative, c_negative = (
+        v.lt(0) if d.kind == "i" else v.of("i1", 0) for v, d in zip(args, dtypes, strict=True)
+    )
+    below = a_negative | (~c_negative & a.ult(c))
+    same = ~(a_negative | c_negative) & a.eq(c)
+    results = {
+        "less": below,
+        "less_equal": below | same,
+        "equal": same,
+        "not_equal": ~same,
+        "greater_equal": ~below,
+        "greater": ~(below | same),
+    }
+    return results[fn]
 
 
 # ----------------------------------------------------------------------------------------- casts
 
 
 def cast(b: Builder, value: Value, source: DType, target: DType) -> Value:
-    """`astype` from one dtype to another, as NumPy's scalar C casts on x86-64 (docs/semantics.md)."""
-    a = V(b, value)
+    """`astype`, as NumPy's C casts on x86-64 (docs/semantics.md); Unsupported for other kinds."""
+    if {source.kind, target.kind} - set("biuf"):
+        raise Unsupported(f"a cast from {source} to {target} is not compiled")
     if source == target:
         return value
+    return _cast(V(b, value), source, target).value
+
+
+def _cast(a: V, source: DType, target: DType) -> V:
+    element = element_type(target)
     if target.kind == "b":
-        return a.ne(0).value
-    if source.kind == "b":
-        whole = a.resize("i8", signed=False)
-        return cast(b, whole.value, _INT8, target) if target.kind == "f" else _widen_bool(a, target)
-    if source.kind == "f" and target.kind == "f":
-        return _float_to_float(a, element_type(target)).value
+        return a.ne(0)
     if source.kind == "f":
-        return _float_to_int(a, target).value
+        return _float_to_float(a, element) if target.kind == "f" else _float_to_int(a, target)
+    if source.kind == "b":
+        a = a.resize("i8", signed=False)
     if target.kind == "f":
-        wide = "float" if target.itemsize == 2 else element_type(target)  # half goes through float
-        return a.to_float(wide, source.kind == "i").to_float(element_type(target)).value
-    return a.resize(element_type(target), source.kind == "i").value
-
-
-def _widen_bool(a: V, target: DType) -> Value:
-    return a.resize(element_type(target), signed=False).value
+        wide = "float" if element == "half" else element  # float16 goes through float32
+        return a.to_float(wide, source.kind == "i").to_float(element)
+    return a.resize(element, source.kind == "i")
 
 
 def _float_to_float(a: V, element: str) -> V:
@@ -179,9 +169,6 @@ def _truncate(a: V, element: str) -> V:
     fits = a.abs().lt(float(-smallest))
     whole = a.to_int(element)
     return fits.select(whole, whole.const(smallest))
-
-
-_INT8: DType = np.dtype(np.int8)
 
 
 # ----------------------------------------------------------------------------------------- costs

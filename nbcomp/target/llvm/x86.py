@@ -13,7 +13,6 @@ from nbcomp.target.llvm.lanes import V
 
 _NATIVE = {"float": 16, "double": 8, "i32": 16, "i64": 8}
 _SUFFIX = {"float": "ps", "double": "pd"}
-_KEEP_ROUNDING = "i32 4"  # the current direction, i.e. to nearest
 
 
 def has_avx512(v: V) -> bool:
@@ -23,24 +22,18 @@ def has_avx512(v: V) -> bool:
 
 def scalef(x: V, n: V) -> V:
     """x · 2**floor(n), rounded once, for any float n."""
-
-    def one(parts: list[V]) -> V:
-        a, k = parts
-        return _masked("scalef", a, [str(a.value), str(k.value)])
-
-    return _by_registers(one, [x, n])
+    return _by_registers(lambda parts: _unmasked("scalef", *parts), [x, n])
 
 
 def getexp(x: V) -> V:
     """floor(log2 |x|) as a float: -inf for 0, inf for inf, NaN for NaN."""
-    return _by_registers(lambda parts: _masked("getexp", parts[0], [str(parts[0].value)]), [x])
+    return _by_registers(lambda parts: _unmasked("getexp", *parts), [x])
 
 
 def getmant(x: V) -> V:
     """x scaled by a power of two into [3/4, 3/2); 1 for 0 and inf, NaN for negative x and NaN."""
-    return _by_registers(
-        lambda parts: _masked("getmant", parts[0], [str(parts[0].value), "i32 15"]), [x]
-    )
+    interval = x.scalar("i32", 15)
+    return _by_registers(lambda parts: _unmasked("getmant", *parts, interval), [x])
 
 
 def permute(table: list[V], index: V) -> V:
@@ -70,14 +63,14 @@ def register(b: Builder, element: str, numbers: Sequence[float]) -> V:
     return V(b, Value(f"<{items}>", element, lanes))
 
 
-def _masked(name: str, x: V, args: list[str]) -> V:
-    """An unmasked call of a masked 512-bit intrinsic."""
-    kind = x.value.type
+def _unmasked(name: str, *args: V) -> V:
+    """A masked 512-bit intrinsic on all lanes, rounding as usual (4: the current direction)."""
+    x = args[0]
     full = f"llvm.x86.avx512.mask.{name}.{_SUFFIX[x.element]}.512"
-    mask = f"i{x.lanes}"
-    types = [a.rsplit(" ", 1)[0] if a.startswith("i32") else kind for a in args]
-    x.b.declare(full, kind, *types, kind, mask, "i32")
-    text = f"call {kind} @{full}({', '.join(args)}, {kind} zeroinitializer, {mask} -1, {_KEEP_ROUNDING})"
+    every = x.scalar(f"i{x.lanes}", -1)
+    values = [a.value for a in (*args, x.const(0), every, x.scalar("i32", 4))]
+    x.b.declare(full, x.value.type, *(v.type for v in values))
+    text = f"call {x.value.type} @{full}({', '.join(map(str, values))})"
     return V(x.b, x.b.emit(text, x.element, x.lanes))
 
 

@@ -19,7 +19,7 @@ _HALF_PI = {
 
 
 def arctan(x: V) -> V:
-    """atan x = base + atan(t), t being a, (a - 1)/(a + 1) or -1/a for a = |x|, so that |t| <= 0.65."""
+    """atan x = base + atan(t): t is a, (a - 1)/(a + 1) or -1/a for a = |x|, and |t| <= 0.65."""
     a = x.abs()
     middle, steep = a.gt(0.65), a.gt(2)
     one = x.const(1)
@@ -53,7 +53,7 @@ def arctan2(y: V, x: V, single: bool) -> V:
 
 
 def _arcsin_parts(x: V, single: bool) -> tuple[V, V, V, V]:
-    """(far, s, low, rest): asin s = s + low + rest, for s = |x| up to 1/2, else sqrt((1 - |x|)/2)."""
+    """(far, s, low, rest): asin s = s + low + rest; s is |x| up to 1/2, else sqrt((1 - |x|)/2)."""
     a = x.abs()
     far = a.gt(0.5)
     z = far.select(a.fma(-0.5, 0.5), a * a)

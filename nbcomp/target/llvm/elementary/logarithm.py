@@ -16,7 +16,7 @@ from nbcomp.target.llvm.lanes import BIAS, INFINITE, MANTISSA, V
 
 @dataclass(frozen=True)
 class Base:
-    """1 / ln(base) and log_base(2), each as high + low; the high part of the second has few bits."""
+    """1 / ln(base) and log_base(2), each as high + low; the high part of log_base(2) is short."""
 
     unit: tuple[float, float]
     two: tuple[float, float]

@@ -8,6 +8,8 @@ all its digits. Scalar code, one lane after the other: it is the rare case.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from nbcomp.target.llvm import outline
 from nbcomp.target.llvm.lanes import V
 
@@ -45,12 +47,11 @@ def reduce_lanes(a: V) -> list[V]:
     n is an integer as wide as the float.  Smaller lanes get some value.
     """
     wide = a.to_float("double")
-    lanes = range(a.lanes)
     if not a.lanes:
         r, low, n = outline.call("trig.huge.one", [wide], _reduce_one, outline.COLD)
     else:
         r, low, n = wide.const(0), wide.const(0), wide.bits().const(0)
-        for lane in lanes:
+        for lane in range(a.lanes):
             one = outline.call("trig.huge.one", [wide.extract(lane)], _reduce_one, outline.COLD)
             r, low, n = (v.insert(lane, item) for v, item in zip((r, low, n), one, strict=True))
     if a.element == "double":
@@ -69,8 +70,7 @@ def _reduce_one(args: list[V]) -> list[V]:
     word, shift = skip.lshr(6), skip & 63
     digits = [_word(word + k) for k in range(4)]
     high, middle, lowest = (
-        _funnel(a, b, shift).resize("i128", signed=False)
-        for a, b in zip(digits, digits[1:], strict=False)
+        _funnel(a, b, shift).resize("i128", signed=False) for a, b in pairwise(digits)
     )
     product = m * middle + (m * lowest).lshr(64) + ((m * high) << 64)  # modulo 2^128
     n = (product.lshr(64).resize("i64", signed=False) + (1 << 61)).lshr(62)

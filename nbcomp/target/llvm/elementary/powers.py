@@ -28,7 +28,7 @@ _TWO_THIRDS = (2 / 3, float.fromhex("0x1.5555555555555p-55"))
 
 
 def _log2_double(m: V, e: V) -> Sum:
-    """log2(m·2^e) to about 2^-64: 2s + s³(2/3 + s²·p(s²)) with s = f/(2+f), all leading terms twice."""
+    """log2(m·2^e) to about 2^-64: 2s + s³(2/3 + s²·p(s²)), s = f/(2+f), leading terms as sums."""
     f = m - 1
     d, d_low = fast_two_sum(2.0, f)
     inverse = 1 / d
@@ -83,7 +83,7 @@ def _power_of_positive(a: V, y: V, single: bool) -> V:
 
 
 def _power_single(a: V, y: V) -> V:
-    """The same in double with float32 accuracy: log2 to 2^-35, relative; the result is no subnormal."""
+    """The same in double, with float32 accuracy: log2 to a relative 2^-35."""
     m, e = mantissa_exponent(a)
     f = m - 1
     log = (f * f).fma(f.fma(f.poly(c.LOG_POWER_SINGLE), -0.5), f)
@@ -95,7 +95,7 @@ def _power_single(a: V, y: V) -> V:
 
 
 def cbrt(x: V, single: bool) -> V:
-    """The cube root: x = m·2^(3q+k), w = m·2^k, t ~ w^(-1/3) by a polynomial and a cubic iteration."""
+    """The cube root of w·2^(3q), w = m·2^k: w^(-1/3) by a polynomial and one iteration."""
     a = x.abs()
     m, e = mantissa_exponent(a)
     third = e.fma(1 / 3, magic(e)) - magic(e)  # q, rounded to nearest: k is -1, 0 or 1
