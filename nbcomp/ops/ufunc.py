@@ -48,6 +48,8 @@ def loop_dtypes(
     An operand is a dtype, or `int` or `float` for a Python number.  Raises NumPy's TypeError where
     there is no loop, and `Unsupported` for dtypes nbcomp does not compile.
     """
+    if all(isinstance(d, type) for d in operands):  # numbers only: NumPy's default dtypes
+        operands = tuple(np.dtype(d) for d in operands)
     options: dict[str, Any] = {"casting": casting}
     if dtype is not None:
         options["signature"] = (*(None,) * fn.nin, *(dtype,) * fn.nout)
