@@ -213,7 +213,8 @@ class While:
 class Call:
     """A library routine (e.g. `blas.gemm`) on buffers, the outputs first.
 
-    `at`: for each buffer the leading indices of the part it works on; () is all of it.
+    `at`: for each buffer the leading indices of the part it works on; () is all of it.  `box`:
+    start and length along each of the output's last two axes, if only that part is computed.
     """
 
     fn: str
@@ -221,6 +222,7 @@ class Call:
     at: tuple[tuple[Expr, ...], ...]
     options: tuple[tuple[str, int | float | str | bool], ...] = ()
     location: Location | None = None
+    box: tuple[tuple[Expr, Expr], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +348,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
         case If() | While():
             return (stmt.condition,)
         case Call():
-            return tuple(i for at in stmt.at for i in at)
+            return (*(i for at in stmt.at for i in at), *(e for pair in stmt.box for e in pair))
         case _:
             return ()
 
@@ -382,6 +384,17 @@ def walk(stmts: tuple[Stmt, ...], without: Stmt | None = None) -> Iterator[Stmt]
         yield stmt
         for body in bodies(stmt):
             yield from walk(body, without)
+
+
+def buffers_in(stmt: Stmt, without: Stmt | None = None) -> Iterator[Buffer]:
+    """Every buffer a statement touches, with repetitions, but for `without` and what is in it."""
+    for s in walk((stmt,), without):
+        if isinstance(s, Store | Accumulate):
+            yield s.buffer
+        elif isinstance(s, Call):
+            yield from s.buffers
+        for root in expressions(s):
+            yield from (e.buffer for e in walk_expr(root) if isinstance(e, Load))
 
 
 def variables(expr: Expr) -> set[str]:
@@ -466,4 +479,5 @@ def map_stmt(
                 stmt,
                 buffers=tuple(map(buffer, stmt.buffers)),
                 at=tuple(tuple(map(expr, at)) for at in stmt.at),
+                box=tuple((expr(start), expr(count)) for start, count in stmt.box),
             )

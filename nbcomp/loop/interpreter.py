@@ -89,7 +89,9 @@ class _Frame:
             self.array(b)[self.index(at)] if at else self.array(b)
             for b, at in zip(stmt.buffers, stmt.at, strict=True)
         ]
-        LIBRARY[stmt.fn].reference(parts, dict(stmt.options))
+        box = [(int(self.value(start)), int(self.value(count))) for start, count in stmt.box]
+        routine = LIBRARY[stmt.fn]
+        routine.reference(routine.part(parts, box) if box else parts, dict(stmt.options))
 
     def alloc(self, buffer: Buffer) -> None:
         """New memory, of values nobody should read."""

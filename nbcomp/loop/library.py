@@ -14,10 +14,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Routine:
-    """A library routine: its name and its meaning, given the arrays (outputs first) and options."""
+    """A library routine: its name and its meaning, given the arrays (outputs first) and options.
+
+    part: the arrays it works on for a box of the output: (start, length) along its last two axes.
+    """
 
     name: str
     reference: Callable[[list[np.ndarray[Any, Any]], dict[str, Any]], None]
+    part: Callable[[list[np.ndarray[Any, Any]], list[tuple[int, int]]], list[np.ndarray[Any, Any]]]
 
 
 def gemm_layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[bool, int] | None:
@@ -38,4 +42,12 @@ def _gemm(arrays: list[np.ndarray[Any, Any]], options: dict[str, Any]) -> None:
     np.matmul(a, b, out=out)
 
 
-LIBRARY = {"blas.gemm": Routine("blas.gemm", _gemm)}
+def _gemm_part(
+    arrays: list[np.ndarray[Any, Any]], box: list[tuple[int, int]]
+) -> list[np.ndarray[Any, Any]]:
+    out, a, b = arrays
+    rows, columns = (slice(start, start + count) for start, count in box)
+    return [out[..., rows, columns], a[..., rows, :], b[..., :, columns]]
+
+
+LIBRARY = {"blas.gemm": Routine("blas.gemm", _gemm, _gemm_part)}

@@ -148,7 +148,9 @@ def _simple(stmt: Stmt) -> Iterator[str]:
                 b.name + (_index(at) if at else "")
                 for b, at in zip(stmt.buffers, stmt.at, strict=False)
             ]
-            yield f"call {stmt.fn}({', '.join(parts)}{options}){note}"
+            box = ", ".join(f"{print_expr(start)} + {print_expr(n)}" for start, n in stmt.box)
+            only = f" for [{box}]" if box else ""
+            yield f"call {stmt.fn}({', '.join(parts)}{options}){only}{note}"
 
 
 def _compound(stmt: Stmt, mark: Stmt | None) -> Iterator[str]:

@@ -31,6 +31,7 @@ from nbcomp.loop.grammar import (
     Store,
     Var,
     affine,
+    buffers_in,
     const,
     expressions,
     index_add,
@@ -93,8 +94,9 @@ class _Lowering:
 
     def run(self) -> Lowered:
         for node in self.group.nodes:
-            for operand in node.inputs:
-                self.reachable(operand)
+            if not isinstance(node.op, Contract):
+                for operand in node.inputs:
+                    self.reachable(operand)
         self.outputs = {n: self.output(n) for n in self.group.outputs}
         for node in self.group.nodes:
             if isinstance(node.op, Contract):
@@ -106,7 +108,9 @@ class _Lowering:
         elif self.group.kind == "reduce":
             self.reduce()
         order = {"input": 0, "output": 1, "temp": 2}
-        used = sorted(self.buffers.items(), key=lambda kv: order[kv[0].role])
+        touched = {b for stage in self.stages for b in buffers_in(stage)}
+        used = [(b, n) for b, n in self.buffers.items() if b in touched or b.role == "output"]
+        used.sort(key=lambda pair: order[pair[0].role])
         kernel = Kernel(
             self.group.name, tuple(b for b, _ in used), tuple(self.stages), self.location
         )

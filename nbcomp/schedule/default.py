@@ -33,6 +33,7 @@ from nbcomp.machine import Machine
 from nbcomp.schedule import steps
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
+PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
 SHORT = 8  # a loop this short is written out, and the loop around it vectorised
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 ALIGNED = 256 << 10  # bytes from which the run time aligns an array to a cache line
@@ -42,11 +43,25 @@ def default_schedule(kernel: Kernel, machine: Machine) -> Kernel:
     """Fuse loops, vectorise the inner ones, spread the outer ones over the cores."""
     notes: list[str] = []
     for position in range(len(kernel.stages)):
+        kernel = _split_product(kernel, position, machine, notes)
         kernel = _fuse_stage(kernel, position, notes)
         kernel = _vectorize_stage(kernel, position, notes)
         kernel = _parallelize_stage(kernel, position, notes)
     kernel = _stream(kernel, machine, notes)
     return replace(kernel, notes=tuple(notes))
+
+
+def _split_product(kernel: Kernel, position: int, machine: Machine, notes: list[str]) -> Kernel:
+    """A large product is computed in as many parts as there are cores."""
+    call = kernel.stages[position]
+    if not isinstance(call, Call) or machine.cores < 2 or seconds(call, machine) < PRODUCT_SECONDS:
+        return kernel
+    rows, columns = call.buffers[0].shape[-2:]
+    axis = 0 if rows >= max(32 * machine.cores, columns // 8) else 1
+    if (rows, columns)[axis] < 32 * machine.cores:
+        return kernel
+    notes.append(f"split_product({position}, {machine.cores}, {axis})")
+    return steps.split_product(kernel, position, machine.cores, axis)
 
 
 def _fuse_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
@@ -133,7 +148,7 @@ def _depends(index: object, var: str) -> bool:
 
 def _parallelize_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
     stage = kernel.stages[position]
-    if not isinstance(stage, For) or any(isinstance(s, Call) for s in walk((stage,))):
+    if not isinstance(stage, For):
         return kernel
     if stage.kind == "vector":
         if cost.has_accumulate(stage.body) or cost.extent_of(stage) <= 2 * BLOCK:

@@ -6,7 +6,7 @@ Each addresses a loop by its variable's name, checks that the result means the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -26,6 +26,7 @@ from nbcomp.loop.grammar import (
     Store,
     affine,
     bodies,
+    buffers_in,
     expressions,
     index_add,
     index_scale,
@@ -98,6 +99,31 @@ def split(kernel: Kernel, loop: str, by: int) -> Kernel:
         return For(outer, affine(-(-n // by)), (made,), location=found.location)
 
     return _at(kernel, loop, change)
+
+
+def split_product(kernel: Kernel, stage: int, parts: int, axis: int) -> Kernel:
+    """`call gemm(c, a, b)`  ->  `for p in 0..parts: call gemm(c, a, b) for [its rows or columns]`
+
+    stage: the position of the call among the kernel's stages.  axis: 0 for rows, 1 for columns.
+    """
+    call = kernel.stages[stage]
+    if not isinstance(call, Call) or call.box:
+        raise ScheduleError(f"stage {stage} is not a whole product")
+    shape = call.buffers[0].shape[-2:]
+    chunk = -(-shape[axis] // parts)
+    chunk += -chunk % 16  # whole register blocks
+    parts = -(-shape[axis] // chunk)
+    part = loop_var("p")
+    start = index_scale(part, chunk)
+    count: Expr = affine(chunk)
+    if shape[axis] % chunk:
+        left = index_scale(part, -chunk, shape[axis])
+        count = Apply(INT64, "minimum", (affine(chunk), left))
+    whole: tuple[Expr, Expr] = (affine(0), affine(shape[1 - axis]))
+    box = ((start, count), whole) if axis == 0 else (whole, (start, count))
+    made = For("p", affine(parts), (replace(call, box=box),), location=call.location)
+    stages = (*kernel.stages[:stage], made, *kernel.stages[stage + 1 :])
+    return replace(kernel, stages=stages)
 
 
 def interchange(kernel: Kernel, outer: str, inner: str) -> Kernel:
@@ -246,17 +272,6 @@ class _Merge:
 
 
 # ------------------------------------------------------------------------------------- small tools
-
-
-def buffers_in(stmt: Stmt, without: Stmt | None = None) -> Iterator[Buffer]:
-    """Every buffer a statement touches, with repetitions, but for `without` and what is in it."""
-    for s in walk((stmt,), without):
-        if isinstance(s, Store | Accumulate):
-            yield s.buffer
-        elif isinstance(s, Call):
-            yield from s.buffers
-        for root in expressions(s):
-            yield from (e.buffer for e in walk_expr(root) if isinstance(e, Load))
 
 
 def _declared(

@@ -56,6 +56,12 @@ def symbol(routine: str) -> str:
     return f"nbcomp_blas_{routine}"
 
 
+def symbols(text: str) -> dict[str, int]:
+    """What generated code that calls BLAS needs to find: symbols and their addresses."""
+    used = [r for r in _ROUTINES.values() if symbol(r) in text]
+    return {**{symbol(r): address(r) for r in used}, **(thread_functions() if used else {})}
+
+
 def routine_for(element: str) -> str:
     """The routine for an LLVM element type.  Raises Unsupported where BLAS has none."""
     if element not in _ROUTINES:
@@ -68,11 +74,13 @@ def emit(
     entry: list[str],
     call: Call,
     pointers: list[Value],
+    sizes: list[Value],
     integer: Callable[[int], Value],
 ) -> None:
-    """The call of `blas.gemm`: out = a @ b for the last two axes of each buffer.
+    """The call of `blas.gemm`: out = a @ b for the last two axes of each buffer, on this core.
 
-    entry: the lines of the function's entry block, which gets the memory for arguments.
+    entry: the lines of the function's entry block, which gets the memory for arguments.  sizes:
+    rows and columns of the output, where only a part of it is computed.
     """
     out, left, right = call.buffers
     element = {"f4": "float", "f8": "double"}.get(out.dtype.str[1:], "")
@@ -83,11 +91,14 @@ def emit(
     (trans_a, lda), (trans_b, ldb), (_, ldc) = (x for x in layouts if x)
     m, k = left.shape[-2:]
     n = right.shape[-1]
+    if max(m, n, k, lda, ldb, ldc) >= 1 << 31:
+        raise Unsupported("BLAS takes sizes below 2**31")
+    rows, columns = sizes or (integer(m), integer(n))
     frame = _Frame(b, entry, len(entry))
     arguments = [
         frame.char("T" if trans_b else "N"),
         frame.char("T" if trans_a else "N"),
-        *(frame.integer(integer(x)) for x in (n, m, k)),
+        *(frame.integer(x) for x in (columns, rows, integer(k))),
         frame.real(1.0, element),
         pointers[2].text,
         frame.integer(integer(ldb)),
@@ -98,7 +109,62 @@ def emit(
         frame.integer(integer(ldc)),
     ]
     b.declare(symbol(routine), "void", *["ptr"] * len(arguments))
+    threads = _alone(b)
     b.effect(f"call void @{symbol(routine)}({', '.join(f'ptr {a}' for a in arguments)})")
+    if threads:
+        b.effect(f"call void @{RESTORE}({threads})")
+
+
+def _alone(b: Builder) -> Value | None:
+    """Make OpenBLAS use this core only, and give the number of threads it had.
+
+    The schedule has split the work over the cores already, and OpenBLAS's own threads wait for work
+    by spinning, which takes the cores from ours and from everybody else's.
+    """
+    if not thread_functions():
+        return None
+    b.declare(symbol("get_threads"), "i32")
+    b.declare(symbol("set_threads"), "void", "i32")
+    # Only who found more than one thread puts them back: then the last one to do so is right.
+    b.declarations[RESTORE] = (
+        f"define internal void @{RESTORE}(i32 %n) {{\n"
+        "  %more = icmp sgt i32 %n, 1\n  br i1 %more, label %set, label %done\n"
+        f"set:\n  call void @{symbol('set_threads')}(i32 %n)\n  br label %done\n"
+        "done:\n  ret void\n}"
+    )
+    had = b.emit(f"call i32 @{symbol('get_threads')}()", "i32")
+    b.effect(f"call void @{symbol('set_threads')}(i32 1)")
+    return had
+
+
+RESTORE = "nbcomp_blas_restore_threads"
+
+
+@cache
+def thread_functions() -> dict[str, int]:
+    """Addresses that read and set the threads of SciPy's own OpenBLAS; empty for another BLAS."""
+    address("sgemm")
+    for path in _loaded("openblas"):
+        library = ctypes.CDLL(path)
+        for prefix in ("scipy_", ""):
+            names = {
+                k: f"{prefix}openblas_{k[:3]}_num_threads" for k in ("get_threads", "set_threads")
+            }
+            if "scipy.libs" in path and all(hasattr(library, n) for n in names.values()):
+                found = {
+                    k: ctypes.cast(getattr(library, n), ctypes.c_void_p) for k, n in names.items()
+                }
+                return {symbol(k): v.value or 0 for k, v in found.items()}
+    return {}
+
+
+def _loaded(part: str) -> list[str]:
+    """Shared libraries of this process whose path has this in it (Linux only)."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return []
+    return sorted({line.split()[-1] for line in lines if part in line})
 
 
 class _Frame:

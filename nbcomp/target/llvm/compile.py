@@ -136,9 +136,8 @@ def compile_kernel(code: KernelCode, cpu: Cpu) -> tuple[MachineCode, bool]:
         text = text.replace(f'@"{symbol}"', f'@"{name}"').replace(
             f'@"{symbol}.code"', f'@"{name}.code"'
         )
-    for routine in ("sgemm", "dgemm"):
-        if blas.symbol(routine) in text:
-            llvm.add_symbol(blas.symbol(routine), blas.address(routine))
+    for name, where in blas.symbols(text).items():
+        llvm.add_symbol(name, where)
     module = parse(text, cpu)
     optimise(module, cpu)
     binary = target_machine(cpu).emit_object(module)
