@@ -52,7 +52,7 @@ def _combine(e: V, lead: V, rest: V, base: Base) -> V:
     unit, unit_low = base.unit
     if unit != 1:
         product = lead * unit
-        rest = lead.fma(unit_low, lead.fma(unit, -product)) + rest * unit
+        rest = rest.fma(unit, lead.fma(unit_low, lead.fma(unit, -product)))
         lead = product
     two, two_low = base.two
     top = e if two == 1 else e * two
@@ -68,27 +68,25 @@ def log1p_rest(f: V, single: bool = False) -> V:
     if single or f.element == "float":
         series = c.LOG_SINGLE if single else c.LOG_F32
         return square * f.fma(f.poly(series), -0.5)
-    half = square * 0.5
-    return _cubic_rest(f, square, half) - half
+    return _cubic_rest(f, square) - square * 0.5
 
 
-def _cubic_rest(f: V, square: V, half: V) -> V:
+def _cubic_rest(f: V, square: V) -> V:
     """log(1 + f) - f + f²/2"""
     if f.element == "float":
         return square * f * f.poly(c.LOG_F32)
     # With s = f/(2+f): log(1+f) = 2s + s³p = f - f²/2 + s·(f²/2 + s²p)
     s = f / (f + 2)
     z = s * s
-    return s * z.fma(z.poly(c.LOG_F64), half)
+    return s * z.fma(z.poly(c.LOG_F64), square * 0.5)
 
 
 def _leading_two(f: V) -> tuple[V, V]:
     """(lead, rest) of log(1 + f), lead = f - f²/2 rounded: the rest is smaller than without f²."""
-    square = f * f
-    half = square * 0.5
-    lead = f - half
-    lost = (f - lead) - half - f.fma(f, -square) * 0.5
-    return lead, _cubic_rest(f, square, half) + lost
+    half = f * -0.5
+    lead = half.fma(f, f)
+    lost = half.fma(f, f - lead)
+    return lead, _cubic_rest(f, f * f) + lost
 
 
 def log(x: V) -> V:
@@ -109,36 +107,42 @@ def log10(x: V) -> V:
 # ------------------------------------------------------------------- logarithms of 1 + something
 
 
-def log_of_sum(u: V, low: V, single: bool = False, doublings: V | None = None) -> V:
-    """log((u + low)·2^doublings), for |low| at most about one ulp of u.
-
-    low is scaled to m's exponent, and counts as low/(1+f), for which a rough inverse is enough.
-    `single`: in double, but float32 accuracy is enough.
-    """
-    m, e = mantissa_exponent(u)
-    f = m - 1
-    if single:  # low is only felt where u is nearly 1
-        lead, rest = f, log1p_rest(f, single) + u.lt(2).select(low, 0)
-    else:
-        lead, rest = _leading_two(f) if u.element == "float" else (f, log1p_rest(f))
-        one = BIAS[u.element] << MANTISSA[u.element]
-        # m / u, a power of two (0 where that is too small)
-        down = (m.bits() - u.bits() + one).smax(0).bitcast(u.element)
-        rest = (low * down).fma(f.fma(f.poly(c.INVERSE), 1), rest)
-    return _combine(e if doublings is None else e + doublings, lead, rest, NATURAL[u.element])
-
-
 def log1p(x: V) -> V:
     """log(1 + x), accurate near 0."""
     return _log1p(x, x.const(0)).copysign(x)
 
 
 def _log1p(x: V, low: V, single: bool = False, doublings: V | None = None) -> V:
-    """log(1 + x + low): the rounding error of 1 + x is added to low."""
+    """log((1 + x + low)·2^doublings), for |low| at most about one ulp of x.
+
+    f is x itself where 1 + x needs no scaling; elsewhere what 1 + x loses in rounding is added to low,
+    which then counts as low/(1 + f), for which a rough inverse is enough.  `single`: in double, but
+    float32 accuracy is enough.
+    """
     u = x + 1
+    m, e = mantissa_exponent(u)
+    near = e.eq(0)
+    f = near.select(x, m - 1)
+    if single:
+        lead, rest = f, log1p_rest(f, single)
+    else:
+        lead, rest = _leading_two(f) if u.element == "float" else (f, log1p_rest(f))
+        low = near.select(low, _lost_of_one_plus(x, u) + low) * _ratio_of_powers(m, u)
+        rest = low.fma(f.fma(f.poly(c.INVERSE), 1), rest)
+    return _combine(e if doublings is None else e + doublings, lead, rest, NATURAL[u.element])
+
+
+def _lost_of_one_plus(x: V, u: V) -> V:
+    """1 + x - u for the rounded sum u."""
     big = x.gt(1)
     larger, smaller = big.select(x, x.const(1)), big.select(x.const(1), x)
-    return log_of_sum(u, smaller - (u - larger) + low, single, doublings)
+    return smaller - (u - larger)
+
+
+def _ratio_of_powers(m: V, u: V) -> V:
+    """m / u, which is a power of two; 0 where that is too small."""
+    one = BIAS[u.element] << MANTISSA[u.element]
+    return (m.bits() - u.bits() + one).smax(0).bitcast(u.element)
 
 
 def arcsinh(x: V, single: bool) -> V:

@@ -94,7 +94,7 @@ def _power_single(a: V, y: V) -> V:
     return (p.bits() + (shifted.bits() << MANTISSA["double"])).bitcast("double")
 
 
-def cbrt(x: V, single: bool) -> V:
+def cbrt(x: V) -> V:
     """The cube root of w·2^(3q), w = m·2^k: w^(-1/3) by a polynomial and one iteration."""
     a = x.abs()
     m, e = mantissa_exponent(a)
@@ -106,9 +106,10 @@ def cbrt(x: V, single: bool) -> V:
     t = m.poly(c.CBRT) * root_k
     h = 1 - w * t * t * t
     t = (t * h).fma(h.fma(2 / 9, 1 / 3), t)
-    square = t * t
-    r = w * square
-    r = ((-(r * r)).fma(r, w) * square).fma(1 / 3, r)
+    inverse_square = t * t
+    r = w * inverse_square
+    error = (-(r * r)).fma(r, w)  # w - r³
+    r = (error * inverse_square).fma(1 / 3, r)
     result = scale(r, third + magic(x)).copysign(x)
     plain = a.gt(0) & a.lt(math.inf)
     return plain.select(result, x)
@@ -158,7 +159,7 @@ def _added(x: V, y: V, larger: V, gap: V, term: V, equal: float) -> V:
 
 FUNCTIONS = {
     "power": power,
-    "cbrt": in_double(cbrt),
+    "cbrt": cbrt,
     "hypot": in_double(hypot),
     "logaddexp": in_double(logaddexp),
     "logaddexp2": in_double(logaddexp2),
