@@ -7,6 +7,7 @@ with f is taken with its rounding error; what is left is small, so its own error
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nbcomp.target.llvm.elementary import coefficients as c
@@ -115,9 +116,9 @@ def log1p(x: V) -> V:
 def _log1p(x: V, low: V, single: bool = False, doublings: V | None = None) -> V:
     """log((1 + x + low)·2^doublings), for |low| at most about one ulp of x.
 
-    f is x itself where 1 + x needs no scaling; elsewhere what 1 + x loses in rounding is added to low,
-    which then counts as low/(1 + f), for which a rough inverse is enough.  `single`: in double, but
-    float32 accuracy is enough.
+    f is x itself where 1 + x needs no scaling; elsewhere what 1 + x loses in rounding is added to
+    low, which then counts as low/(1 + f), for which a rough inverse is enough.  `single`: in double,
+    but float32 accuracy is enough.
     """
     u = x + 1
     m, e = mantissa_exponent(u)
@@ -188,7 +189,7 @@ def arctanh(x: V, single: bool) -> V:
     return (_log1p(q, low, single) * 0.5).copysign(x)
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., V]] = {
     "log": log,
     "log2": log2,
     "log10": log10,

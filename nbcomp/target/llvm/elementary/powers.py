@@ -8,6 +8,7 @@ J. Dekker (Numerische Mathematik 18, 1971).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from nbcomp.target.llvm.elementary import coefficients as c
 from nbcomp.target.llvm.elementary.exponential import clamp, exp, exp2
@@ -157,7 +158,7 @@ def _added(x: V, y: V, larger: V, gap: V, term: V, equal: float) -> V:
     return gap.is_nan().select(x.eq(y).select(x, gap), total)
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., V]] = {
     "power": power,
     "cbrt": cbrt,
     "hypot": in_double(hypot),
