@@ -117,8 +117,8 @@ def _log1p(x: V, low: V, single: bool = False, doublings: V | None = None) -> V:
     """log((1 + x + low)·2^doublings), for |low| at most about one ulp of x.
 
     f is x itself where 1 + x needs no scaling; elsewhere what 1 + x loses in rounding is added to
-    low, which then counts as low/(1 + f), for which a rough inverse is enough.  `single`: in double,
-    but float32 accuracy is enough.
+    low, which then counts as low/(1 + f), for which a rough inverse is enough.  `single`: in
+    double, but float32 accuracy is enough.
     """
     u = x + 1
     m, e = mantissa_exponent(u)
