@@ -7,7 +7,10 @@ import re
 import numpy as np
 import pytest
 
-from nbcomp.target.llvm.elementary import FUNCTIONS
+from nbcomp.errors import Unsupported
+from nbcomp.target.llvm import scalars
+from nbcomp.target.llvm.builder import Builder
+from nbcomp.target.llvm.elementary import COSTS, FUNCTIONS
 
 from .accuracy import (
     COMPOSED,
@@ -197,3 +200,27 @@ def test_full_vectors_and_no_scalar_arithmetic(name: str, char: str) -> None:
     assert not re.findall(
         r"\b(?:v(?:mul|add|sub|div|fn?m\w+)s[sd]|call\w*\s+\w*(?:exp|log))\b", main
     )
+
+
+def test_costs_and_traps() -> None:
+    assert COSTS.keys() == FUNCTIONS.keys()
+    single, double, whole = (np.dtype(c) for c in "fdi")
+    assert scalars.cost("add", single) == 1
+    assert (
+        scalars.cost("add", single) < scalars.cost("divide", single) < scalars.cost("exp", single)
+    )
+    assert scalars.cost("pow", double) > scalars.cost("power", single)
+    assert scalars.traps("power", (whole, whole))
+    assert not scalars.traps("power", (single, single))
+
+
+def test_refuses_what_it_has_no_code_for() -> None:
+    single, complex_ = np.dtype("f"), np.dtype("D")
+    b = Builder()
+    x = b.constant(1.0, "float")
+    with pytest.raises(Unsupported, match="zeta"):
+        scalars.emit(b, "zeta", single, (single,), (x,))
+    with pytest.raises(Unsupported, match="complex128"):
+        scalars.emit(b, "exp", complex_, (complex_,), (x,))
+    with pytest.raises(Unsupported, match="cast"):
+        scalars.cast(b, x, single, complex_)
