@@ -107,7 +107,7 @@ def topological(roots: Iterable[Node]) -> Iterator[Node]:
 def rewrite(graph: Graph, rule: Callable[[Node, tuple[Node, ...]], Node | None]) -> Graph:
     """Rebuild the graph bottom up: `rule(node, new_inputs)` gives another node, or None to keep it.
 
-    A replacement has the type of the node it stands for; the name of the replaced node is kept.
+    A replacement has the type of the node it stands for.
     """
     new: dict[Node, Node] = {}
     changed = False

@@ -8,7 +8,7 @@ import numpy as np
 
 from nbcomp.graph.ir import Graph, Node, apply, rewrite
 from nbcomp.graph.op import REGISTRY, Constant, Input
-from nbcomp.types import TensorType
+from nbcomp.types import DType, TensorType
 
 FOLD_LIMIT = 4096  # elements: larger constants are cheaper to compute than to keep
 
@@ -21,14 +21,24 @@ def fold(graph: Graph) -> Graph:
             return None
         if node.type.size > FOLD_LIMIT or not all(_frozen(i) for i in inputs):
             return None
-        with np.errstate(all="ignore"):
-            value = np.array(node.op.reference(*(i.op.value for i in inputs)))  # type: ignore[attr-defined]
+        value = _evaluated(node, inputs)
+        if value is None:
+            return None
         if TensorType(value.dtype, value.shape) != node.type:
             return None
         value.flags.writeable = False
         return apply(Constant(value), name=node.name)
 
     return rewrite(graph, rule)
+
+
+def _evaluated(node: Node, inputs: tuple[Node, ...]) -> Any:
+    """What the node is for these constants; None where NumPy raises, as it will when it is run."""
+    try:
+        with np.errstate(all="ignore"):
+            return np.array(node.op.reference(*(i.op.value for i in inputs)))  # type: ignore[attr-defined]
+    except Exception:
+        return None
 
 
 def _frozen(node: Node) -> bool:
@@ -163,25 +173,30 @@ def _cast(node: Node, inputs: tuple[Node, ...]) -> Node | None:
         return x
     if x.op.name == "cast":
         (inner,) = x.inputs
-        if inner.type == node.type and np.can_cast(inner.type.dtype, x.type.dtype, "safe"):
+        if inner.type == node.type and _lossless(inner.type.dtype, x.type.dtype):
             return inner
     return None
 
 
+def _lossless(narrow: DType, wide: DType) -> bool:
+    """Whether every value survives the cast; NumPy calls int64 to float64 safe, which it is not."""
+    return np.can_cast(narrow, wide, "safe") and (narrow.kind == wide.kind or narrow.itemsize < 8)
+
+
 def _reshape(node: Node, inputs: tuple[Node, ...]) -> Node | None:
     """reshape(reshape(x)) -> reshape(x); one to the same shape; one that only moves axes of 1"""
-    (x,) = inputs
-    if x.type == node.type:
-        return x
-    if x.op.name == "reshape":
-        return apply(node.op, x.inputs[0])
-    return _ones_only(x, node.type.shape)
+    x = inputs[0]
+    while x.op.name in ("reshape", "squeeze", "expand_dims"):
+        x = x.inputs[0]
+    return _ones_only(x, node.shape) or (None if x is inputs[0] else apply(node.op, x))
 
 
 def _ones_only(x: Node, shape: tuple[int, ...]) -> Node | None:
     """The reshape as squeeze and expand_dims, which fuse, if it moves only axes of length 1."""
     if [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
         return None
+    if x.shape == shape:
+        return x
     drop = tuple(k for k, n in enumerate(x.shape) if n == 1)
     add = tuple(k for k, n in enumerate(shape) if n == 1)
     if drop:
