@@ -1,0 +1,397 @@
+"""Statements and loops as LLVM code: serial, unrolled and vector loops, accumulators, branches.
+
+A vector loop evaluates its body on <W x T> values with the loop variable as base + 0..W-1, first
+`unroll` vectors at a time, then the rest under a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import Unsupported
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Alloc,
+    Block,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    While,
+    affine,
+    children,
+    neutral,
+    variables,
+    walk,
+)
+from nbcomp.target.llvm import blas, scalars
+from nbcomp.target.llvm.builder import Value, element_type
+from nbcomp.target.llvm.memory import LLVM_ALIGN, MemoryEmitter
+from nbcomp.target.llvm.values import Lanes, is_literal
+from nbcomp.types import DType
+
+MAX_LANES_LOCAL = 64  # elements of a local buffer that may be kept as one accumulator per lane
+
+
+@dataclass
+class Accumulator:
+    """One accumulator per lane and unrolled copy for each element of an `Accumulate` target."""
+
+    storage: list[Value]  # per copy
+    fn: str
+    buffer: Buffer
+    indices: tuple[Expr, ...] | None  # None: the whole local buffer
+    size: int
+
+    def fits(self, stmt: Accumulate) -> bool:
+        """Whether a statement adds to the same place (or another of a local) the same way."""
+        places = self.indices is None or places_of(self.indices) == places_of(stmt.indices)
+        return stmt.fn == self.fn and places
+
+
+class LoopEmitter(MemoryEmitter):
+    """The code of statements."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.accumulators: dict[str, Accumulator] = {}  # by the memory they are added to
+
+    def body(self, body: tuple[Stmt, ...], context: Lanes) -> None:
+        for stmt in body:
+            self.statement(stmt, context)
+
+    def statement(self, stmt: Stmt, context: Lanes) -> None:
+        self.locate(getattr(stmt, "location", None))
+        match stmt:
+            case Let():
+                self.env[stmt.name] = self.value(stmt.value, context)
+            case Store():
+                self.store(stmt, context)
+            case Accumulate():
+                self.accumulate(stmt, context)
+            case Alloc():
+                self.alloc(stmt.buffer, context)
+            case For():
+                self.for_loop(stmt, context)
+            case If():
+                self.branch(stmt, context)
+            case While():
+                self.while_loop(stmt, context)
+            case Block():
+                self.body(stmt.body, context)
+            case Call():
+                self.call(stmt, context)
+
+    def call(self, stmt: Call, context: Lanes) -> None:
+        """A library routine on the parts of its buffers that `at` picks."""
+        self.writes += 1
+        pointers = []
+        zero: Expr = affine(0)
+        rows, columns = (start for start, _ in stmt.box) if stmt.box else (zero, zero)
+        corners = ((rows, columns), (rows, zero), (zero, columns))
+        for buffer, at, corner in zip(stmt.buffers, stmt.at, corners, strict=True):
+            pointers.append(self.locate_element(buffer, (*at, *corner), context)[0])
+        sizes = [self.value(count, context) for _, count in stmt.box]
+        blas.emit(self.b, self.entry, stmt, pointers, sizes, self.integer)
+
+    def accumulate(self, stmt: Accumulate, context: Lanes) -> None:
+        value = self.value(stmt.value, context)
+        found = self.accumulators.get(stmt.buffer.memory)
+        if found and context.lanes:
+            self.accumulate_lanes(stmt, found, value, context)
+            return
+        old = self.load(Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), context)
+        new = self.combine(stmt.fn, stmt.buffer.dtype, old, value)
+        self.store_value(stmt.buffer, stmt.indices, new, context)
+
+    def accumulate_lanes(
+        self, stmt: Accumulate, found: Accumulator, value: Value, context: Lanes
+    ) -> None:
+        address = found.storage[context.copy]
+        if found.indices is None and stmt.indices:
+            total, _ = self.offset(stmt.buffer, stmt.indices, context)
+            position = self.scalar_index(total, context)
+            vector = f"<{context.lanes} x {element_type(stmt.buffer.dtype)}>"
+            if position.text != "0":
+                text = f"getelementptr {vector}, {address}, i64 {position.text}"
+                address = self.b.emit(text, "ptr")
+        element = element_type(stmt.buffer.dtype)
+        old = self.b.emit(f"load <{context.lanes} x {element}>, {address}", element, context.lanes)
+        new = self.combine(stmt.fn, stmt.buffer.dtype, old, value)
+        if context.mask is not None:
+            new = self.b.emit(f"select {context.mask}, {new}, {old}", element, context.lanes)
+        self.b.effect(f"store {new}, {address}")
+
+    def combine(self, fn: str, dtype: DType, a: Value, b: Value) -> Value:
+        """fn(a, b) on values of one dtype."""
+        lanes = max(a.lanes, b.lanes)
+        pair = (self.b.splat(a, lanes), self.b.splat(b, lanes))
+        return scalars.emit(self.b, fn, dtype, (dtype, dtype), pair)
+
+    def label_number(self) -> int:
+        self.labels += 1
+        return self.labels
+
+    def start(self, label: str) -> None:
+        self.b.label(label)
+        self.block = label
+
+    def loop(self, var: str, begin: Value, end: Value, step: int, body: Callable[[], None]) -> None:
+        """for var from begin to end by step, skipped when empty."""
+        n = self.label_number()
+        head, done = f"loop{n}", f"done{n}"
+        before = self.block
+        i = Value(f"%i{n}", "i64")
+        go = self.b.emit(f"icmp slt i64 {begin.text}, {end.text}", "i1")
+        self.b.effect(f"br {go}, label %{head}, label %{done}")
+        self.start(head)
+        phi_at, location = len(self.b.lines), self.b.location
+        self.b.lines.append("")
+        self.env[var] = i
+        body()
+        after = self.b.emit(f"add nuw nsw i64 {i.text}, {step}", "i64")
+        again = self.b.emit(f"icmp slt i64 {after.text}, {end.text}", "i1")
+        self.b.lines[phi_at] = (
+            f"  {i.text} = phi i64 [ {begin.text}, %{before} ], [ {after.text}, %{self.block} ]"
+            f"{location}"
+        )
+        self.b.effect(f"br {again}, label %{head}, label %{done}")
+        self.start(done)
+
+    def for_loop(self, stmt: For, context: Lanes) -> None:
+        if stmt.kind == "vector" and not context.lanes:
+            self.vector_loop(stmt)
+        elif stmt.kind == "unroll":
+            assert isinstance(stmt.extent, Affine)
+            for k in range(stmt.extent.constant):
+                self.env[stmt.var] = Value(str(k), "i64")
+                self.body(stmt.body, context.fresh())
+        else:
+            end = self.uniform(stmt.extent, context)
+            self.loop(
+                stmt.var, Value("0", "i64"), end, 1, lambda: self.body(stmt.body, context.fresh())
+            )
+
+    def uniform(self, expr: Expr, context: Lanes) -> Value:
+        """A value that must be the same for all lanes: control flow hangs on it."""
+        value = self.value(expr, context)
+        if value.lanes:
+            raise Unsupported(f"the lanes of the loop over {context.var} would part ways")
+        return value
+
+    def branch(self, stmt: If, context: Lanes) -> None:
+        n = self.label_number()
+        condition = self.uniform(stmt.condition, context)
+        no = f"no{n}" if stmt.no else f"join{n}"
+        self.b.effect(f"br {condition}, label %yes{n}, label %{no}")
+        self.start(f"yes{n}")
+        self.body(stmt.yes, context.fresh())
+        self.b.effect(f"br label %join{n}")
+        if stmt.no:
+            self.start(no)
+            self.body(stmt.no, context.fresh())
+            self.b.effect(f"br label %join{n}")
+        self.start(f"join{n}")
+
+    def while_loop(self, stmt: While, context: Lanes) -> None:
+        n = self.label_number()
+        self.b.effect(f"br label %while{n}")
+        self.start(f"while{n}")
+        condition = self.uniform(stmt.condition, context.fresh())
+        self.b.effect(f"br {condition}, label %do{n}, label %end{n}")
+        self.start(f"do{n}")
+        self.body(stmt.body, context.fresh())
+        self.b.effect(f"br label %while{n}")
+        self.start(f"end{n}")
+
+    def vector_loop(self, stmt: For) -> None:
+        lanes = lanes_of(stmt, self.vector_bytes)
+        outer = dict(self.accumulators)
+        extent = self.value(stmt.extent, Lanes())
+        constant = int(extent.text) if is_literal(extent) else None
+        unroll = stmt.unroll
+        if constant is not None:
+            unroll = max(1, min(unroll, constant // lanes))
+        made = self.make_accumulators(stmt, lanes, unroll)
+        start = Value("0", "i64")
+        if constant is None or constant >= lanes:
+            block = lanes * unroll
+            start = self.round_down(extent, block)
+            self.loop(
+                stmt.var, Value("0", "i64"), start, block, lambda: self.copies(stmt, lanes, unroll)
+            )
+        if constant is None or constant % (lanes * unroll):
+            self.tail(stmt, lanes, start, extent, constant)
+        self.accumulators = outer
+        for accumulator in made:
+            self.finish(accumulator, lanes)
+
+    def tail(
+        self, stmt: For, lanes: int, start: Value, extent: Value, constant: int | None
+    ) -> None:
+        """The iterations that do not fill the unrolled vectors: under a mask, a single one without.
+
+        LLVM 22 writes too many bytes under a constant mask of one lane (llvm/llvm-project#179489).
+        """
+        single = constant is not None and constant % lanes == 1
+        end = Value(str(int(extent.text) - 1), "i64") if single else extent
+        if start.text != end.text:
+            self.loop(stmt.var, start, end, lanes, lambda: self.masked(stmt, lanes, end))
+        if single:
+            self.env[stmt.var] = end
+            self.body(stmt.body, Lanes())
+
+    def round_down(self, extent: Value, block: int) -> Value:
+        if is_literal(extent):
+            n = int(extent.text)
+            return Value(str(n - n % block), "i64")
+        if block & (block - 1) == 0:
+            return self.b.emit(f"and i64 {extent.text}, {-block}", "i64")
+        rest = self.b.emit(f"urem i64 {extent.text}, {block}", "i64")
+        return self.b.emit(f"sub nsw i64 {extent.text}, {rest.text}", "i64")
+
+    def copies(self, stmt: For, lanes: int, unroll: int) -> None:
+        base = self.env[stmt.var]
+        for copy in range(unroll):
+            at = self.add(base, Value(str(copy * lanes), "i64"))
+            self.body(stmt.body, Lanes(lanes, stmt.var, at, None, copy))
+
+    def masked(self, stmt: For, lanes: int, extent: Value) -> None:
+        base = self.env[stmt.var]
+        left = self.b.emit(f"sub nsw i64 {extent.text}, {base.text}", "i64")
+        # Comparing 32-bit lane numbers is cheaper than 64-bit ones; at least `lanes` is as good as
+        # more.
+        few = self.b.intrinsic("umin", left, Value(str(lanes), "i64"))
+        narrow = self.b.emit(f"trunc i64 {few.text} to i32", "i32")
+        numbers = f"<{', '.join(f'i32 {k}' for k in range(lanes))}>"
+        mask = self.b.emit(f"icmp ugt {self.b.splat(narrow, lanes)}, {numbers}", "i1", lanes)
+        self.body(stmt.body, Lanes(lanes, stmt.var, base, mask, 0))
+
+    def make_accumulators(self, stmt: For, lanes: int, unroll: int) -> list[Accumulator]:
+        """Accumulators for every target inside that is the same for all lanes."""
+        made: list[Accumulator] = []
+        inside = {s.buffer.memory for s in walk(stmt.body) if isinstance(s, Alloc)}
+        bound = {s.var for s in walk(stmt.body) if isinstance(s, For)}
+        for s in walk(stmt.body):
+            if not isinstance(s, Accumulate) or s.buffer.memory in inside:
+                continue
+            if not all(isinstance(i, Affine) for i in s.indices):
+                raise Unsupported(f"data says where lanes add to {s.buffer.name}")
+            used = set().union(*map(variables, s.indices))
+            if stmt.var in used:
+                continue
+            found = self.accumulators.get(s.buffer.memory)
+            if found is None:
+                found = self.new_accumulator(s, lanes, unroll)
+                self.accumulators[s.buffer.memory] = found
+                made.append(found)
+            if not found.fits(s) or (found.indices and used & bound):
+                raise Unsupported(f"several ways to add to {s.buffer.name} in one vector loop")
+        return made
+
+    def new_accumulator(self, stmt: Accumulate, lanes: int, unroll: int) -> Accumulator:
+        local = stmt.buffer.role == "local"
+        size = int(np.prod(stmt.buffer.shape, dtype=np.int64)) if local else 1
+        if size > MAX_LANES_LOCAL:
+            raise Unsupported(f"an accumulator of {size} elements in a vector loop")
+        element = element_type(stmt.buffer.dtype)
+        start = self.b.constant(neutral(stmt.fn, stmt.buffer.dtype), element, lanes)
+        storage = []
+        for _ in range(unroll):
+            name = f"%acc{self.label_number()}"
+            vector = f"<{lanes} x {element}>"
+            self.entry.append(f"  {name} = alloca [{size} x {vector}], align {LLVM_ALIGN}")
+            for k in range(size):
+                where = Value(name, "ptr")
+                if k:
+                    where = self.b.emit(f"getelementptr {vector}, ptr {name}, i64 {k}", "ptr")
+                self.b.effect(f"store {start}, {where}")
+            storage.append(Value(name, "ptr"))
+        indices = None if local else stmt.indices
+        return Accumulator(storage, stmt.fn, stmt.buffer, indices, size)
+
+    def finish(self, accumulator: Accumulator, lanes: int) -> None:
+        """Combine copies, then lanes, in a fixed tree, and add the result to the target."""
+        buffer, element = accumulator.buffer, element_type(accumulator.buffer.dtype)
+        vector = f"<{lanes} x {element}>"
+        for k in range(accumulator.size):
+            parts = []
+            for storage in accumulator.storage:
+                where = storage
+                if k:
+                    where = self.b.emit(f"getelementptr {vector}, {storage}, i64 {k}", "ptr")
+                parts.append(self.b.emit(f"load {vector}, {where}", element, lanes))
+            while len(parts) > 1:
+                half = (len(parts) + 1) // 2
+                joined = [
+                    self.combine(accumulator.fn, buffer.dtype, a, b)
+                    for a, b in zip(parts[:half], parts[half:], strict=False)
+                ]
+                parts = joined + parts[len(joined) : half]
+            total = self.horizontal(accumulator.fn, buffer.dtype, parts[0])
+            self.add_to_target(accumulator, k, total)
+
+    def horizontal(self, fn: str, dtype: DType, v: Value) -> Value:
+        """One value from all lanes: halves are combined until one lane is left."""
+        while v.lanes > 1:
+            half = v.lanes // 2
+            low, high = (
+                self.b.emit(
+                    f"shufflevector {v}, {v.type} poison, <{half} x i32> "
+                    f"<{', '.join(f'i32 {k + offset}' for k in range(half))}>",
+                    v.element,
+                    half,
+                )
+                for offset in (0, half)
+            )
+            v = self.combine(fn, dtype, low, high)
+        return self.b.emit(f"extractelement {v}, i64 0", v.element)
+
+    def add_to_target(self, accumulator: Accumulator, k: int, total: Value) -> None:
+        buffer, context = accumulator.buffer, Lanes()
+        if accumulator.indices is not None:
+            indices = accumulator.indices
+        else:
+            indices = tuple(
+                affine(int(i)) for i in (np.unravel_index(k, buffer.shape) if buffer.shape else ())
+            )
+        old = self.load(Load(buffer.dtype, buffer, indices), context)
+        new = self.combine(accumulator.fn, buffer.dtype, old, total)
+        self.store_value(buffer, indices, new, context)
+
+
+def lanes_of(stmt: For, vector_bytes: int) -> int:
+    """Lanes of a vector loop: as many as the widest element it computes with allows."""
+    widest = 1
+    for s in walk(stmt.body):
+        if isinstance(s, Store | Accumulate):
+            widest = max(widest, s.buffer.dtype.itemsize, _widest(s.value))
+        elif isinstance(s, Let):
+            widest = max(widest, _widest(s.value))
+    return max(2, vector_bytes // widest)
+
+
+def _widest(root: Expr) -> int:
+    """Bytes of the widest value below an expression; indices do not count."""
+    widest, stack = 1, [root]
+    while stack:
+        expr = stack.pop()
+        widest = max(widest, expr.dtype.itemsize)
+        if not isinstance(expr, Load):
+            stack.extend(children(expr))
+    return widest
+
+
+def places_of(indices: tuple[Expr, ...]) -> list[object]:
+    """Affine indices, comparable."""
+    return [(i.terms, i.constant) if isinstance(i, Affine) else i for i in indices]
