@@ -272,11 +272,14 @@ class _Fuser:
         """A producer with short axes written out."""
         space = draft.space
         fits = _matches(space, producer.space, producer.components) or space == producer.space
-        if draft.components and draft.components != producer.components:
+        same = (draft.components, space) == (producer.components, producer.space)
+        if draft.components and not same:
             fits = False
         if draft.axes and space != producer.space:
             # The axes are those of the draft's space: right in both if the components are last.
             fits &= min(producer.components) == len(producer.space) - len(producer.components)
+        elif set(draft.axes) & set(producer.components):
+            return "an axis is written out in one and reduced in the other"
         if not fits:
             return "they run over different shapes"
         return "" if all(map(_aligned, seen)) else "its result is read in another order"
