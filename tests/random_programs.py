@@ -229,6 +229,8 @@ class _Generator:
         else:
             other, exact = b.name, a.exact and b.exact
         name = self.choose(EXACT_BINARY if exact else CONTINUOUS_BINARY)
+        if name == "copysign" and b is not None and _has_nan(b):
+            name = "add"  # the sign of a NaN is nobody's promise
         expression = f"np.{name}({a.name}, {other})"
         # Arithmetic on rounded values rounds again, which the disturbance of its operands covers.
         return self.assign(expression, exact)
@@ -512,6 +514,10 @@ class _Generator:
 
 def _kind(v: Value) -> str:
     return np.asarray(v.array).dtype.kind
+
+
+def _has_nan(v: Value) -> bool:
+    return _kind(v) == "f" and bool(np.isnan(v.array).any())
 
 
 def _broadcasts(a: Value, b: Value) -> bool:
