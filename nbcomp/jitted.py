@@ -143,7 +143,7 @@ def _signature_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def jit(function: Any) -> Any:
-    """A function that compiles itself on its first call with each signature, and runs natively after.
+    """A function that compiles itself on its first call with each signature, then runs natively.
 
     Arguments and results are those of the function.  What cannot be compiled runs in NumPy, with a
     `NumpyFallback` warning that says why; control flow that depends on array values raises

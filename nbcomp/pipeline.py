@@ -266,7 +266,7 @@ class Results:
 
 
 def results_of(captured: Capture) -> Results | None:
-    """How the run time gives a function's result; None if what it returns is also written elsewhere."""
+    """How the run time gives a result; None if what is returned is also written elsewhere."""
     written = _native_writes(captured)
     if len(written) != len(captured.writes):
         return None
