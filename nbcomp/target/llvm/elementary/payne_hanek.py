@@ -11,6 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from nbcomp.target.llvm import outline
+from nbcomp.target.llvm.builder import Value
 from nbcomp.target.llvm.lanes import V
 
 # A word of zeros, and 2/pi in words of 64 bits (mpmath).
@@ -41,24 +42,52 @@ _HALF_PI = (float.fromhex("0x1.921fb54442d18p0"), float.fromhex("0x1.1a62633145c
 
 
 def reduce_lanes(a: V) -> list[V]:
-    """[r, low, n] with a = n·pi/2 + r + low modulo 2·pi, for each lane of a >= 2^15, float or
-    double.
+    """[r, low, n] with a = n·pi/2 + r + low modulo 2·pi, for lanes of a >= 2^15 (float, double).
 
-    n is an integer as wide as the float.  Smaller lanes get some value.
+    n is an integer as wide as the float.  Smaller lanes get some value.  Inside an outlined body.
     """
     wide = a.to_float("double")
-    if not a.lanes:
-        r, low, n = outline.call("trig.huge.one", [wide], _reduce_one, outline.COLD)
-    else:
-        r, low, n = wide.const(0), wide.const(0), wide.bits().const(0)
-        for lane in range(a.lanes):
-            one = outline.call("trig.huge.one", [wide.extract(lane)], _reduce_one, outline.COLD)
-            r, low, n = (v.insert(lane, item) for v, item in zip((r, low, n), one, strict=True))
+    r, low, n = _each_lane(wide) if a.lanes else _call_one(wide)
     if a.element == "double":
         return [r, low, n]
     short = r.to_float("float")
     rest = (r - short.to_float("double")) + low
     return [short, rest.to_float("float"), n.resize("i32", signed=False)]
+
+
+def _call_one(x: V) -> list[V]:
+    return outline.call("trig.huge.one", [x], _reduce_one, outline.COLD)
+
+
+def _each_lane(wide: V) -> list[V]:
+    """A loop over the lanes in memory: a sixteenth of the code, for the rare case."""
+    b = wide.b
+    elements = ("double", "double", "i64")
+    given = _allocate(wide)
+    found = [_allocate(wide.of(element, 0)) for element in elements]
+    b.effect(f"store {wide.value}, ptr {given}")
+
+    def step(state: list[V]) -> list[V]:
+        (lane,) = state
+        x = V(b, b.emit(f"load double, ptr {_place(given, 'double', lane)}", "double"))
+        for item, place in zip(_call_one(x), found, strict=True):
+            b.effect(f"store {item.value}, ptr {_place(place, item.element, lane)}")
+        return [lane + 1]
+
+    outline.loop([wide.scalar("i64", 0)], lambda state: state[0].lt(wide.lanes), step)
+    results = []
+    for element, place in zip(elements, found, strict=True):
+        kind = Value("", element, wide.lanes)
+        results.append(V(b, b.emit(f"load {kind.type}, ptr {place}", element, wide.lanes)))
+    return results
+
+
+def _allocate(like: V) -> str:
+    return like.b.emit(f"alloca {like.value.type}", "ptr").text
+
+
+def _place(base: str, element: str, lane: V) -> str:
+    return lane.b.emit(f"getelementptr {element}, ptr {base}, {lane.value}", "ptr").text
 
 
 def _reduce_one(args: list[V]) -> list[V]:
