@@ -37,6 +37,7 @@ FILES = {
     *(np.load, np.save, np.savez, np.savez_compressed, np.savetxt, np.loadtxt, np.genfromtxt),
     *(np.fromfile, np.fromregex),
 }
+UFUNC_METHODS = ("accumulate", "at", "outer", "reduce", "reduceat")
 REFUSED = ("open", "input", "eval", "exec", "globals", "locals", "vars", "compile", "breakpoint")
 MODULE_NAMES = ("__name__", "__file__", "__package__", "__spec__")
 
@@ -183,6 +184,8 @@ def traced_maker(session: Session, value: Any) -> Any:
 
 def traced_function(session: Session, value: Any) -> Any:
     """For a function of NumPy's one whose results are traced arrays; else the value."""
+    if type(value) is np.ufunc:
+        return session.wrappers.setdefault(value, TracedUfunc(session, value))
     if not isinstance(value, NUMPY_FUNCTIONS) or not _of_numpy(value):
         return value
     if value in FILES:
@@ -211,6 +214,40 @@ def _wrapper(session: Session, function: Any, always: bool) -> Any:
 
         session.wrappers[function] = wrapper
     return session.wrappers[function]
+
+
+class TracedUfunc:
+    """A ufunc that also knows lists of traced values, which NumPy would take for Python objects."""
+
+    def __init__(self, session: Session, ufunc: np.ufunc) -> None:
+        self._session, self._ufunc = session, ufunc
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return np.ufunc
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._called(self._ufunc, args, kwargs)
+
+    def _called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(isinstance(a, list | tuple) and holds_traced(a) for a in args):
+            return self._session.call(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._ufunc, name)
+        if name in UFUNC_METHODS:
+            return lambda *args, **kwargs: self._called(value, args, kwargs)
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or other is self._ufunc
+
+    def __hash__(self) -> int:
+        return hash(self._ufunc)
+
+    def __repr__(self) -> str:
+        return repr(self._ufunc)
 
 
 # ------------------------------------------------------------------------------------ builtins

@@ -7,15 +7,18 @@ views of one array; everything else is an output of its own.  Knows tracers and 
 from __future__ import annotations
 
 import dataclasses
+import types
 from typing import Any
 
 import numpy as np
 
 from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.lift import Lifter
-from nbcomp.frontend.number import Number
+from nbcomp.frontend.namespace import Namespace
+from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.objects import source_of
 from nbcomp.frontend.result import Out, Own, Record, Static, Tree, ViewOf
+from nbcomp.frontend.selection import Selection, refusal
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Storage
 from nbcomp.frontend.tracer import Tracer
@@ -96,7 +99,7 @@ class Outputs:
         if type(value) is list:
             return [self._tree(v) for v in value]
         if type(value) is dict:
-            return {k: self._tree(v) for k, v in value.items()}
+            return {known(k): self._tree(v) for k, v in value.items()}
         return self._object(value)
 
     def _object(self, value: Any) -> Tree:
@@ -113,6 +116,21 @@ class Outputs:
         if _is_record(value):
             names = [f.name for f in dataclasses.fields(value) if f.init]
             return Record(self._class(value), {n: self._tree(getattr(value, n)) for n in names})
+        return self._static(value)
+
+    def _static(self, value: Any) -> Tree:
+        """A value known when compiling; nothing of the tracing must reach the caller in it."""
+        if type(value) is Selection:
+            raise refusal(f"x[mask] as a result of {self.session.name}")
+        if type(value) is slice:
+            return Static(slice(known(value.start), known(value.stop), known(value.step)))
+        value = self.session.numpy_function(value)
+        if _is_internal(value):
+            raise Unsupported(
+                f"{self.session.name} returns a {type(value).__name__} that was made while"
+                " compiling and has no meaning outside",
+                hint="return arrays, numbers, and tuples, lists and dicts of them",
+            )
         if isinstance(value, STATIC) or callable(value) or isinstance(value, np.ndarray):
             return Static(value)
         raise CaptureError(
@@ -190,3 +208,17 @@ class Outputs:
 
 def _is_record(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def _is_internal(value: Any) -> bool:
+    """Whether this belongs to the tracing, or is a function that may hold something that does."""
+    if isinstance(value, np.ndarray):
+        return type(value) is not np.ndarray or value.dtype.hasobject
+    if type(value).__module__.startswith("nbcomp.frontend."):
+        return True
+    if not callable(value) or isinstance(value, type | np.ufunc | types.BuiltinFunctionType):
+        return False
+    if not isinstance(value, types.FunctionType):
+        return not (getattr(value, "__module__", None) or "").startswith("numpy")
+    ours = (getattr(value, "__module__", None) or "").startswith("nbcomp.")
+    return ours or isinstance(value.__globals__, Namespace)

@@ -47,12 +47,12 @@ class Selection:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         if method != "__call__" or ufunc.signature is not None or kwargs.get("out"):
-            raise _refusal(f"np.{ufunc.__name__} of x[mask]")
+            raise refusal(f"np.{ufunc.__name__} of x[mask]")
         return self._apply(ufunc, args, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function not in REDUCTIONS or args[0] is not self:
-            raise _refusal(f"np.{function.__name__} of x[mask]")
+            raise refusal(f"np.{function.__name__} of x[mask]")
         return self._reduce(function, *args[1:], **kwargs)
 
     def _apply(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Selection:
@@ -63,15 +63,15 @@ class Selection:
     def _whole_of(self, value: Any) -> Any:
         if type(value) is Selection:
             if not equal(self.mask, value.mask):
-                raise _refusal("arithmetic between x[mask] and y[other_mask]")
+                raise refusal("arithmetic between x[mask] and y[other_mask]")
             return value.whole
         if np.ndim(value) >= self.ndim:
-            raise _refusal("arithmetic between x[mask] and an array of the same number of axes")
+            raise refusal("arithmetic between x[mask] and an array of the same number of axes")
         return value
 
     def _reduce(self, function: Any, axis: Any = None, **kwargs: Any) -> Any:
         if self.ndim != 1 or axis not in (None, 0, -1) or "where" in kwargs:
-            raise _refusal(f"np.{function.__name__} of x[mask] along an axis")
+            raise refusal(f"np.{function.__name__} of x[mask] along an axis")
         mask = self.session.tracer(self.mask)
         if function is np.mean and not kwargs:
             return self._mean(mask)
@@ -104,25 +104,26 @@ class Selection:
         functions = {f.__name__: f for f in REDUCTIONS}
         if name in functions:
             return lambda *args, **kwargs: self._reduce(functions[name], *args, **kwargs)
-        raise _refusal(f"x[mask].{name}")
+        raise refusal(f"x[mask].{name}")
 
     def __len__(self) -> int:
-        raise _refusal("len(x[mask])")
+        raise refusal("len(x[mask])")
 
     def __iter__(self) -> Any:
-        raise _refusal("a loop over x[mask]")
+        raise refusal("a loop over x[mask]")
 
     def __getitem__(self, index: Any) -> Any:
-        raise _refusal("an index into x[mask]")
+        raise refusal("an index into x[mask]")
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise _refusal("assignment into x[mask][...]")
+        raise refusal("assignment into x[mask][...]")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise _refusal("the elements of x[mask]")
+        raise refusal("the elements of x[mask]")
 
 
-def _refusal(what: str) -> Unsupported:
+def refusal(what: str) -> Unsupported:
+    """The error for what needs to know how many elements a mask selects."""
     return Unsupported(
         f"{what} is not compiled: how many elements the mask selects is known only at run time",
         here(),
@@ -133,10 +134,10 @@ def _refusal(what: str) -> Unsupported:
 def selected(target: Tracer, value: Selection, mask: Any) -> Node:
     """The value of the target after `target[mask] = value`."""
     if not isinstance(mask, Node) or not equal(mask, value.mask):
-        raise _refusal("assignment of x[mask] under another mask")
+        raise refusal("assignment of x[mask] under another mask")
     whole = read(value.whole)
     if whole.shape != target.shape:
-        raise _refusal("assignment of x[mask] to an array of another shape")
+        raise refusal("assignment of x[mask] to an array of another shape")
     extra = len(whole.shape) - len(mask.shape)
     shaped = NUMPY[np.reshape].trace(mask, mask.shape + (1,) * extra)
     cast: Any = NUMPY[np.astype].trace(whole, target.dtype)

@@ -19,7 +19,7 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.idioms import refusal
 from nbcomp.frontend.location import here
-from nbcomp.frontend.number import Number
+from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place
 from nbcomp.graph.ir import Node
@@ -394,6 +394,18 @@ for _name, _ufunc in UNARY.items():
     _unary(_name, _ufunc)
 for _name, _ufunc in COMPARISON.items():
     _comparison(_name, _ufunc)
+
+
+def _power(self: Tracer, other: Any) -> Any:
+    """`x ** y`: np.power, but NumPy's operator takes squares of bool arrays by np.square."""
+    if type(other) in (int, Number) and self._type.dtype.kind == "b" and not self._scalar:
+        other = known(other)
+        if type(other) is int and other == 2:
+            return self._session.call(np.square, (self,), {})
+    return self._session.call(np.power, (self, other), {}) if _operand(other) else NotImplemented
+
+
+setattr(Tracer, "__pow__", _power)  # noqa: B010
 Tracer.__divmod__ = lambda self, other: self._session.call(np.divmod, (self, other), {})  # type: ignore
 Tracer.__rdivmod__ = lambda self, other: self._session.call(np.divmod, (other, self), {})  # type: ignore
 
