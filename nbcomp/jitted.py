@@ -56,6 +56,16 @@ class Jit:
         type(self).__call__ = self._native.callable  # type: ignore[method-assign]
         return self._native.callable(*args, **kwargs)
 
+    def watch(self, call: Any) -> None:
+        """Let calls of this function go to `call` instead; None ends that."""
+        native = self._native.callable
+        type(self).__call__ = staticmethod(call) if call else native  # type: ignore[method-assign]
+
+    @property
+    def unwatched(self) -> Any:
+        """The native entry itself, also while the function is watched."""
+        return self._native.callable
+
     @property
     def compiled(self) -> Compiled | None:
         """The newest variant."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,8 +22,8 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import nbcomp
-from nbcomp.errors import Unsupported
-from nbcomp.frontend.result import bind
+from nbcomp.bench import twin
+from nbcomp.magics.recording import Call, Recording, is_compiled
 from nbcomp.types import TensorType
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -34,60 +33,12 @@ Namespace = dict[str, Any]
 
 
 @dataclass
-class Call:
-    """A call of a compiled function.
+class Outcome:
+    """What a cell did: its value, the calls to report, and else a note in place of a report."""
 
-    Once it was made: `value` is what it returned, `compiled` what ran, or else `refused` says why
-    it ran in NumPy.
-    """
-
-    function: Any
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
     value: Any = None
-    compiled: Any = None
-    refused: Unsupported | None = None
-
-    def make(self) -> Any:
-        """Make the call."""
-        __tracebackhide__ = True
-        with warnings.catch_warnings():
-            # The report says it, at the user's line.
-            warnings.simplefilter("ignore", nbcomp.NumpyFallback)
-            self.value = self.function(*self.args, **self.kwargs)
-        self.compiled = self._variant()
-        if self.compiled is None:
-            self.refused = self.function.fallbacks[-1]
-        return self.value
-
-    def _variant(self) -> Any:
-        """The variant of the function that takes such arguments; None when there is none."""
-        for variant in reversed(self.function.variants):
-            values = bind(variant.capture.signature, self.args, self.kwargs)
-            if variant.mismatch(values) is None:
-                return variant
-        return None
-
-
-@dataclass
-class _Recorder:
-    """Stands for a compiled function in the cell's last line, and notes the first call of any of
-    them.
-    """
-
-    function: Any
-    calls: list[Call]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        call = Call(self.function, args, kwargs)
-        self.calls.append(call)
-        return call.make()
-
-
-def is_compiled(value: object) -> bool:
-    """Whether a value is what `nbcomp.jit` returns."""
-    return callable(value) and hasattr(value, "__wrapped__") and hasattr(value, "compiled")
+    calls: list[Call] = field(default_factory=list)
+    note: str = ""
 
 
 # --------------------------------------------------------------------------------------- errors
@@ -138,12 +89,13 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
 # ---------------------------------------------------------------------------------------- cells
 
 
-def run_cell(shell: InteractiveShell, text: str, inputs: str = "") -> tuple[Call, Any]:
-    """Execute a cell; returns the call to look at and the value of the cell.
+def run_cell(shell: InteractiveShell, text: str, inputs: str = "") -> Outcome:
+    """Execute a cell as Python does, the functions it defines compiled.
 
-    The call is the first one of a compiled function in the last statement.  When there is none, the
-    last function the cell defines is called with `inputs` (expressions, separated by commas),
-    inputs made from its annotations, or variables of the notebook with the names of its parameters.
+    The calls to report are those its last statement makes, or the last statement that makes any.
+    Only when the cell holds nothing but definitions, the last function it defines is called: with
+    `inputs` (expressions, separated by commas), inputs made from its annotations, or copies of
+    variables of the notebook with the names of its parameters.
     """
     __tracebackhide__ = True
     namespace = shell.user_ns
@@ -154,20 +106,79 @@ def run_cell(shell: InteractiveShell, text: str, inputs: str = "") -> tuple[Call
     name = shell.compile.cache(body, _cell_number(shell), raw_code=raw)
     tree = shell.compile.ast_parse(body, name)
     assert isinstance(tree, ast.Module)
-    last = tree.body.pop() if tree.body and _calls(tree.body[-1]) else None
-    exec(_code(shell, tree, name, "exec"), namespace)
-    defined = compile_definitions(namespace, name)
-    value: Any = None
-    calls: list[Call] = []
-    if last is not None:
-        value, calls = _run_last(shell, last, name, namespace)
-    if calls:
-        return calls[0], value
+    if inputs and not all(map(_defines, tree.body)):
+        raise UsageError(
+            "--inputs is for a cell of definitions only: this one has statements of its own, and "
+            "its calls give the inputs"
+        )
+    defined: list[str] = []
+    with Recording() as recording:
+        value = _run(shell, tree, name, recording, defined)
+    defined = list(dict.fromkeys(n for n in defined if is_compiled(namespace.get(n))))
+    if recording.calls:
+        return Outcome(value, recording.calls)
+    if not all(map(_defines, tree.body)) and defined:
+        names = " and ".join(defined)
+        return Outcome(value, note=f"{names}: compiled when called; the cell made no call")
     if not defined:
-        raise UsageError("nothing to compile: the cell neither defines nor calls a function")
+        raise UsageError(_nothing(namespace, name))
     call = call_with_inputs(namespace[defined[-1]], namespace, inputs)
-    result = call.make()
-    return call, result if last is None else value
+    call.args, call.kwargs = twin((call.args, call.kwargs))
+    return Outcome(call.make(), [call])
+
+
+def _defines(statement: ast.stmt) -> bool:
+    """Whether a statement is a definition, an import, a docstring or nothing."""
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    return isinstance(statement, (*kinds, ast.Pass))
+
+
+def _run(
+    shell: InteractiveShell, tree: ast.Module, name: str, recording: Recording, defined: list[str]
+) -> Any:
+    """Execute the statements one by one; the value of the last one if it is an expression."""
+    __tracebackhide__ = True
+    namespace = shell.user_ns
+    for known in list(namespace.values()):
+        if is_compiled(known):
+            recording.watch(known)
+    value: Any = None
+    for statement in tree.body:
+        recording.begin()
+        if statement is tree.body[-1] and not _defines(statement):
+            value = _run_last(shell, statement, name, recording)
+        else:
+            exec(_code(shell, ast.Module([statement], []), name, "exec"), namespace)
+        for new in compile_definitions(namespace, name):
+            defined.append(new)
+            recording.watch(namespace[new])
+    return value
+
+
+def _nothing(namespace: Namespace, filename: str) -> str:
+    """Why a cell has nothing to compile."""
+    for value in namespace.values():
+        if isinstance(value, FunctionType) and value.__code__.co_filename == filename:
+            return why_not(value)
+    return "nothing to compile: the cell neither defines nor calls a function"
+
+
+def why_not(function: Any) -> str:
+    """Why a function cannot be compiled at all, empty when it may be."""
+    kinds = (
+        (inspect.isgeneratorfunction, "generator"),
+        (inspect.iscoroutinefunction, "coroutine"),
+        (inspect.isasyncgenfunction, "asynchronous generator"),
+    )
+    for is_kind, kind in kinds:
+        if is_kind(function):
+            return (
+                f"{function.__name__} is a {kind}: it cannot be compiled, because it runs in "
+                "pieces and other code runs between them; compile the functions it calls"
+            )
+    return ""
 
 
 def _code(shell: InteractiveShell, tree: ast.AST, name: str, mode: str) -> CodeType:
@@ -183,15 +194,6 @@ def _cell_number(shell: InteractiveShell) -> int:
     return len(history.input_hist_parsed) - 1 if history else shell.execution_count
 
 
-def _calls(statement: ast.stmt) -> bool:
-    """Whether a statement may hold the call that gives the inputs: not a definition, and with a
-    call.
-    """
-    if isinstance(statement, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
-        return False
-    return any(isinstance(n, ast.Call) for n in ast.walk(statement))
-
-
 def compile_definitions(namespace: Namespace, filename: str) -> list[str]:
     """Replace each function that was defined in this cell by its compiled form; their names, in
     order.
@@ -201,7 +203,7 @@ def compile_definitions(namespace: Namespace, filename: str) -> list[str]:
         for name, value in namespace.items()
         if isinstance(value, FunctionType)
         and value.__code__.co_filename == filename
-        and not (inspect.isgeneratorfunction(value) or inspect.iscoroutinefunction(value))
+        and not why_not(value)
     ]
     for _, name in own:
         namespace[name] = nbcomp.jit(namespace[name])
@@ -209,20 +211,19 @@ def compile_definitions(namespace: Namespace, filename: str) -> list[str]:
 
 
 class _Redirect(ast.NodeTransformer):
-    """Sends calls of compiled functions, and of objects of the notebook's classes, to recorders."""
+    """Sends calls of objects of the notebook's classes through their compiled form, noted."""
 
-    def __init__(self, namespace: Namespace, calls: list[Call]) -> None:
-        self.namespace, self.calls = namespace, calls
-        self.recorders: dict[str, _Recorder] = {}
+    def __init__(self, namespace: Namespace, recording: Recording) -> None:
+        self.namespace, self.recording = namespace, recording
+        self.recorders: Namespace = {}
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         callee = node.func.id if isinstance(node.func, ast.Name) else ""
-        function = self.namespace.get(callee)
-        if is_compiled(function) or _is_model(function):
-            target = function if is_compiled(function) else nbcomp.jit(function)
+        value = self.namespace.get(callee)
+        if _is_model(value):
             stand_in = f"_nbcomp_{callee}"
-            self.recorders[stand_in] = _Recorder(target, self.calls)
+            self.recorders[stand_in] = self.recording.recorder(nbcomp.jit(value))
             node.func = ast.copy_location(ast.Name(stand_in, ast.Load()), node.func)
         return node
 
@@ -232,22 +233,18 @@ def _is_model(value: object) -> bool:
     return type(value).__module__ == "__main__" and callable(value)
 
 
-def _run_last(
-    shell: InteractiveShell, last: ast.stmt, name: str, namespace: Namespace
-) -> tuple[Any, list[Call]]:
-    """Execute the last statement with compiled functions recorded; its value if it is an
-    expression.
-    """
+def _run_last(shell: InteractiveShell, last: ast.stmt, name: str, recording: Recording) -> Any:
+    """Execute the last statement; its value if it is an expression."""
     __tracebackhide__ = True
-    calls: list[Call] = []
-    redirect = _Redirect(namespace, calls)
+    namespace = shell.user_ns
+    redirect = _Redirect(namespace, recording)
     redirect.visit(last)
     namespace.update(redirect.recorders)
     try:
         if isinstance(last, ast.Expr):
-            return eval(_code(shell, ast.Expression(last.value), name, "eval"), namespace), calls
+            return eval(_code(shell, ast.Expression(last.value), name, "eval"), namespace)
         exec(_code(shell, ast.Module([last], []), name, "exec"), namespace)
-        return None, calls
+        return None
     finally:
         for stand_in in redirect.recorders:
             namespace.pop(stand_in, None)

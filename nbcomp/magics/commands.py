@@ -9,12 +9,13 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import display
 
 from nbcomp.display.bundle import Explanation, Listing, Report
 from nbcomp.display.view import SECTIONS, kernel_text, remark_row
 from nbcomp.magics.cell import UsersFrames, call_of, function_named, restored_on_error, run_cell
 from nbcomp.magics.measuring import Options, report_on
-from nbcomp.magics.progress import Progress
+from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.settings import NbComp
 
 
@@ -107,10 +108,17 @@ class CompilerMagics(Magics):
         __tracebackhide__ = True
         with restored_on_error(self.notebook.user_ns), Progress(self.notebook) as progress:
             progress.say("compiling …")
-            call, value = run_cell(self.notebook, cell, inputs)
-            self.last = report_on(call, chosen, progress.say)
-            progress.finish(self.last)
-            return value
+            outcome = run_cell(self.notebook, cell, inputs)
+            if outcome.note:
+                progress.finish(Note(outcome.note))
+            share = replace(chosen, seconds=chosen.seconds / max(len(outcome.calls), 1))
+            reports = [report_on(call, share, progress.say) for call in outcome.calls]
+            if reports:
+                progress.finish(reports[0])
+                for report in reports[1:]:
+                    display(report)
+                self.last = reports[-1]
+            return outcome.value
 
     @magic_arguments()
     @argument("function", help="the name of a compiled function")

@@ -12,7 +12,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, display
 
 
-class _Line:
+class Note:
+    """A line of text by itself."""
+
     def __init__(self, text: str) -> None:
         self.text = text
 
@@ -30,7 +32,7 @@ class Progress:
     def say(self, text: str) -> None:
         """Show what is being done now."""
         if self._updates:
-            self._show(_Line(text))
+            self._show(Note(text))
 
     def finish(self, result: object) -> None:
         """Show the result in its place."""
@@ -44,7 +46,7 @@ class Progress:
 
     def __exit__(self, *error: object) -> None:
         if error[0] is not None and self._handle:
-            self._show(_Line(""))
+            self._show(Note(""))
 
     def _show(self, content: object) -> None:
         if self._handle:

@@ -17,8 +17,8 @@ from nbcomp.display.bundle import Report
 from nbcomp.display.payload import MIME
 from nbcomp.graph.ir import Graph, rewrite
 from nbcomp.graph.op import REGISTRY
-from nbcomp.magics.cell import is_compiled
 from nbcomp.magics.measuring import plain
+from nbcomp.magics.recording import is_compiled
 
 SOFTMAX = """\
 %%compile
@@ -290,3 +290,48 @@ def test_a_report_is_an_object(data: Any) -> None:
     assert report.value.shape == (6, 5)
     assert report.comparison.agrees
     assert "softmax" in report.headline
+
+
+def test_a_cell_with_statements_runs_as_python_does(data: Any) -> None:
+    data.run("x = np.zeros((2, 2))")
+    cell = "%%compile\ndef f1(x):\n    return x + 1\ny = f1(np.ones(3))\ny"
+    assert data.value(cell).tolist() == [2.0, 2.0, 2.0]
+    assert data.outputs[0].data["text/plain"].startswith("f1: ")
+    assert data.value("%compile").value.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_variables_the_cell_does_not_name_are_left_alone(data: Any) -> None:
+    data.run("x = np.zeros((2, 2))")
+    update = "%%compile\ndef upd(x):\n    x += 1\n    return x\n"
+    assert data.value(update + "data = np.ones(3)\nupd(data)\ndata").tolist() == [2.0, 2.0, 2.0]
+    assert data.names["x"].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert data.value(update).tolist() == [[1.0, 1.0], [1.0, 1.0]]  # on a copy
+    assert data.names["x"].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_functions_that_are_defined_but_not_called_are_called_on_nothing(data: Any) -> None:
+    assert data.value("%%compile\ndef f(x):\n    return x + 1\na = 3\na") == 3
+    assert data.names["f"].variants == []
+    assert "f: compiled when called" in data.outputs[0].data["text/plain"]
+    data.run("def g(x):\n    return x")
+    error = error_of(data, "%%compile --inputs x\ndef f(x):\n    return x + 1\na = 3")
+    assert isinstance(error, UsageError)
+
+
+def test_all_functions_the_last_line_calls_are_reported(data: Any) -> None:
+    two = "%%compile\ndef f1(v):\n    return v + 1\ndef f2(v):\n    return v * 2\n"
+    value = data.value(two + "f1(x) + f2(x)")
+    np.testing.assert_array_equal(value, data.names["x"] + 1 + data.names["x"] * 2)
+    shown = [o.data["text/plain"].split(":")[0] for o in data.outputs]
+    assert shown == ["f1", "f2"]
+    data.value("%%compile\n[a] = map(f1, [x])\nfor i in range(3):\n    a = f2(a)\na.shape")
+    assert data.outputs[0].data["text/plain"].startswith("f2: ")
+    assert type(data.names["f1"]).__call__ is data.names["f1"].unwatched
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("def f(x):\n    yield x", "generator"), ("async def f(x):\n    return x", "coroutine")],
+)
+def test_what_runs_in_pieces_is_not_compiled(data: Any, text: str, kind: str) -> None:
+    assert f"f is a {kind}: it cannot be compiled" in str(error_of(data, "%%compile\n" + text))

@@ -1,0 +1,106 @@
+"""Noting the calls of compiled functions while a cell runs, without changing what they do.
+
+While a `Recording` is open, the entry of every watched function goes through a note-taker; calls
+that such a call makes itself are part of it and are not noted.  For each function the last call
+counts.  Knows calls; it must not know cells or how results are shown.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import nbcomp
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.result import bind
+
+
+@dataclass
+class Call:
+    """A call of a compiled function.
+
+    Once it was made: `value` is what it returned, `compiled` what ran, or else `refused` says why
+    it ran in NumPy.
+    """
+
+    function: Any
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    value: Any = None
+    compiled: Any = None
+    refused: Unsupported | None = None
+
+    def make(self) -> Any:
+        """Make the call."""
+        __tracebackhide__ = True
+        with warnings.catch_warnings():
+            # The report says it, at the user's line.
+            warnings.simplefilter("ignore", nbcomp.NumpyFallback)
+            self.value = self.function.unwatched(*self.args, **self.kwargs)
+        return self.value
+
+    def find_compiled(self) -> None:
+        """Find what ran: the variant that takes such arguments, or why there is none."""
+        for variant in reversed(self.function.variants):
+            values = bind(variant.capture.signature, self.args, self.kwargs)
+            if variant.mismatch(values) is None:
+                self.compiled = variant
+                return
+        known = self.function.fallbacks
+        self.refused = known[-1] if known else Unsupported("its arguments were changed since")
+
+
+def is_compiled(value: object) -> bool:
+    """Whether a value is what `nbcomp.jit` returns."""
+    return callable(value) and hasattr(value, "__wrapped__") and hasattr(value, "compiled")
+
+
+class Recording:
+    """The last call of each watched function, by `begin` into parts; a context manager."""
+
+    def __init__(self) -> None:
+        self._watched: dict[int, Any] = {}
+        self._calls: dict[int, Call] = {}
+        self._inside = False
+
+    def begin(self) -> None:
+        """From here on a new part: the calls of the one before count only if this one has none."""
+        self._before, self._calls = self.calls, {}
+
+    _before: list[Call] = []  # noqa: RUF012 (replaced, never changed)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls of the last part that has any, in order."""
+        return list(self._calls.values()) or self._before
+
+    def watch(self, function: Any) -> None:
+        """Note the calls of a compiled function from here on."""
+        if id(function) not in self._watched:
+            self._watched[id(function)] = function
+            function.watch(self.recorder(function))
+
+    def recorder(self, function: Any) -> Any:
+        """What to call instead of a function, to have the call noted."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            if self._inside:
+                return function.unwatched(*args, **kwargs)
+            self._calls.pop(id(function), None)
+            self._calls[id(function)] = made = Call(function, args, kwargs)
+            self._inside = True
+            try:
+                return made.make()
+            finally:
+                self._inside = False
+
+        return call
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for function in self._watched.values():
+            function.watch(None)
