@@ -7,7 +7,7 @@ otherwise computed from its operands' elements, each once per scope.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 import numpy as np
@@ -25,10 +25,15 @@ from nbcomp.loop.grammar import (
     Select,
     Var,
     affine,
+    children,
 )
 from nbcomp.lowering.writer import Writer
 
 Index = tuple[Expr, ...]
+# Asks for elements of other nodes, is sent their values, and returns its own.
+Steps = Generator[tuple[Node, Index], Expr, Expr]
+
+DEEPEST = 24  # operands within operands; a deeper value gets a name, whatever walks it may recurse
 
 
 class Elements:
@@ -43,9 +48,31 @@ class Elements:
         self.memory: dict[Node, Buffer] = {}
         self.finished: dict[Node, Callable[[Index], Expr]] = {}
         self.uses = Counter(i for n in nodes for i in n.inputs)
+        self._depths: dict[int, tuple[Expr, int]] = {}
 
     def at(self, node: Node, index: Index) -> Expr:
-        """The element of `node` at an index of its own shape."""
+        """The element of `node` at an index of its own shape.
+
+        Chains of operations may be thousands long, so what waits for an operand is on a list here
+        instead of on Python's stack.
+        """
+        waiting = [self.steps(node, index)]
+        value: Expr | None = None
+        while True:
+            try:
+                asked = waiting[-1].send(value)  # type: ignore[arg-type]
+            except StopIteration as done:
+                waiting.pop()
+                value = done.value
+                if not waiting:
+                    assert value is not None
+                    return value
+            else:
+                waiting.append(self.steps(*asked))
+                value = None
+
+    def steps(self, node: Node, index: Index) -> Steps:
+        """The element of a node, computed once per scope."""
         index = tuple(affine(0) if n == 1 else i for i, n in zip(index, node.shape, strict=True))
         if node in self.finished:
             return self.finished[node](index)
@@ -53,23 +80,27 @@ class Elements:
             return Const(node.type.dtype, node.op.value[()])
         if isinstance(node.op, View):
             operand = node.inputs[0]
-            return self.at(operand, node.op.source(index, operand.type))
+            return (yield operand, node.op.source(index, operand.type))
         key = (node, tuple(map(_key, index)))
         known = self.writer.recall(key)
         if known is not None:
             return known
-        return self.writer.remember(key, self.named(node, self.compute(node, index)))
+        value = yield from self.compute(node, index)
+        return self.writer.remember(key, self.named(node, value))
 
-    def compute(self, node: Node, index: Index) -> Expr:
+    def compute(self, node: Node, index: Index) -> Steps:
+        """The element of a node from memory, or from its operands' elements."""
         if node in self.memory:
             buffer = self.memory[node]
             return Load(buffer.dtype, buffer, index, node.location)
         if isinstance(node.op, Source):
             return node.op.element(index, node.type)
         if isinstance(node.op, Reduce):
-            return self.written_out(node, index)
+            return (yield from self.written_out(node, index))
         assert isinstance(node.op, Elementwise), node.op
-        args = [self.at(i, broadcast_index(index, i.shape)) for i in node.inputs]
+        args = []
+        for operand in node.inputs:
+            args.append((yield operand, broadcast_index(index, operand.shape)))
         value = node.op.scalar(*args)
         if isinstance(value, Apply | Cast | Select) and value.location is None:
             value = replace(value, location=node.location)
@@ -85,11 +116,18 @@ class Elements:
             if not (many or outer):
                 return value
             return self.writer.bind(f"{value.buffer.name}_", value, node.location)
-        if not (many or outer or node.name):
+        if not (many or outer or node.name or self.depth(value) > DEEPEST):
             return value
         return self.writer.bind(node.name or node.op.name, value, node.location)
 
-    def written_out(self, node: Node, index: Index) -> Expr:
+    def depth(self, value: Expr) -> int:
+        """How deep its operands are nested."""
+        if id(value) not in self._depths:
+            deep = 1 + max(map(self.depth, children(value)), default=0)
+            self._depths[id(value)] = value, deep  # kept, so that no other one gets its id
+        return self._depths[id(value)][1]
+
+    def written_out(self, node: Node, index: Index) -> Steps:
         """A short reduction as an expression, left to right as NumPy adds up to eight terms."""
         assert isinstance(node.op, Reduce)
         operand = node.inputs[0]
@@ -97,7 +135,7 @@ class Elements:
         total: Expr | None = None
         for position in np.ndindex(*(operand.shape[k] for k in axes)):
             full = full_index(index, operand.shape, axes, node.op.keepdims, position)
-            term = self.at(operand, full)
+            term = yield operand, full
             pair = (total, term) if total is not None else None
             total = (
                 term if pair is None else Apply(node.type.dtype, node.op.fn, pair, node.location)
