@@ -13,9 +13,11 @@ import itertools
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,11 @@ SAMPLE = (
 )
 ROUNDS = 3  # turns of each side
 REST = 0.03  # seconds between turns: OpenBLAS's threads spin for 2^26 cycles
-LARGEST_BATCH = 1 << 28  # bytes of one batch argument; larger sizes are left out
+LARGEST_BATCH = 1 << 27  # bytes of one batch argument; larger sizes are left out
+LARGE = 1 << 25  # bytes of all arguments above which no batch larger than the cell's own is tried
+CHUNK = 1 << 20  # elements compared at a time: the comparison needs a few arrays of that size
+DRIFT = 16  # calls in one sample of a function that changes its arguments, before they are restored
+CLOSER = 4  # times the distance of NumPy's own answer from the true one that ours may have
 
 # How far a floating-point result may be from NumPy's before it counts as a different answer: orders
 # of summation differ, so a few roundings do; a wrong formula is far beyond.
@@ -55,13 +61,16 @@ class Timing:
 class Difference:
     """One output against NumPy's: the largest distance in ulp and in absolute value.
 
-    `problem` says what makes it a different answer (dtype, shape, a value); empty when it agrees.
+    `scaled` is the absolute distance in ulp of the output's largest magnitude: what remains of the
+    difference where values near zero came from subtracting larger ones.  `problem` says what makes
+    it a different answer (dtype, shape, a value); empty when it agrees.
     """
 
     name: str
     ulp: float = 0.0
     absolute: float = 0.0
     problem: str = ""
+    scaled: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,11 @@ class Comparison:
     def ulp(self) -> float:
         """The largest distance of any output, in units in the last place."""
         return max((d.ulp for d in self.differences), default=0.0)
+
+    @property
+    def scaled(self) -> float:
+        """The largest distance of any output in ulp of that output's largest magnitude."""
+        return max((d.scaled for d in self.differences), default=0.0)
 
     @property
     def absolute(self) -> float:
@@ -179,22 +193,47 @@ def difference(name: str, ours: Any, theirs: Any) -> Difference:
 
 
 def _float_difference(name: str, a: Array, b: Array) -> Difference:
-    ulp = ulp_distance(a, b)
-    if not ulp.size:
+    """In chunks; a value is judged by its own size and by the largest of the whole output."""
+    flat = list(_chunks(a, b))
+    if not flat:
         return Difference(name)
+    largest = max(float(np.abs(y[np.isfinite(y)]).max(initial=0)) for _, _, y in flat)
+    parts = [_chunk_difference(name, x, y, largest, start, a.shape) for start, x, y in flat]
+    eps = float(np.finfo(a.dtype).eps)
+    gap = max(d.absolute for d in parts)
+    return Difference(
+        name,
+        ulp=max(d.ulp for d in parts),
+        absolute=gap,
+        problem=next((d.problem for d in parts if d.problem), ""),
+        scaled=gap / (eps * largest) if largest else 0.0,
+    )
+
+
+def _chunks(a: Array, b: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Pieces of two arrays of one shape, in C order, with the index of their first element."""
+    x, y = a.reshape(-1), b.reshape(-1)
+    for start in range(0, x.size, CHUNK):
+        yield start, x[start : start + CHUNK], y[start : start + CHUNK]
+
+
+def _chunk_difference(
+    name: str, a: Array, b: Array, largest: float, start: int, shape: tuple[int, ...]
+) -> Difference:
+    ulp = ulp_distance(a, b)
     finite = np.isfinite(a) & np.isfinite(b)
     wide = np.complex128 if a.dtype.kind == "c" else np.float64
     gap = np.abs(np.subtract(a, b, where=finite, out=np.zeros(a.shape, wide), dtype=wide))
     size = np.where(finite, np.abs(b), 0).astype(np.float64)
     eps = float(np.finfo(a.dtype).eps)
-    allowed = RELATIVE_EPS * eps * size + ABSOLUTE_EPS * eps * size.max()
+    allowed = RELATIVE_EPS * eps * size + ABSOLUTE_EPS * eps * largest
     wrong = np.where(finite, gap > allowed, ulp > 0)
-    return Difference(
-        name,
-        ulp=float(ulp.max()),
-        absolute=float(gap.max()),
-        problem=_first(a, b, wrong) if wrong.any() else "",
-    )
+    problem = ""
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        where = [int(i) for i in np.unravel_index(start + first, shape)]
+        problem = f"differs at {where}: {a[first]!s} where NumPy gives {b[first]!s}"
+    return Difference(name, float(ulp.max()), float(gap.max()), problem)
 
 
 def _problem(name: str, problem: str) -> Difference:
@@ -364,12 +403,15 @@ def measure(call: Callable[[], Any], seconds: float = 0.5) -> Timing:
 
 
 def alternate(
-    calls: Sequence[tuple[Function, Sequence[Any], Mapping[str, Any]]], seconds: float
+    calls: Sequence[tuple[Function, Sequence[Any], Mapping[str, Any]]],
+    seconds: float,
+    restore: Sequence[Callable[[], None]] = (),
 ) -> list[tuple[Timing, list[float]]]:
     """Time several calls in turn, so that a busy machine slows all of them alike.
 
     Each side rests before its turn, until the threads of the other side's libraries have gone to
     sleep: those of OpenBLAS spin for that long after a product, and would take a core away.
+    `restore`, one for each call, is run before each of its samples, which then are short.
     Returns for each call its timing and its samples, in the order they were taken.
     """
     samples: list[list[float]] = [[] for _ in calls]
@@ -377,23 +419,42 @@ def alternate(
     block = max(seconds / (ROUNDS * len(calls)) - rest, 2 * SAMPLE)
     with _no_collection():
         loops = [_loops(*call, min(SAMPLE, seconds / 10)) for call in calls]
+        if restore:
+            loops = [min(count, DRIFT) for count in loops]
+        before = restore or [_nothing] * len(calls)
         for _ in range(ROUNDS):
-            for call, count, taken in zip(calls, loops, samples, strict=True):
+            for call, count, taken, ready in zip(calls, loops, samples, before, strict=True):
                 time.sleep(rest)
                 _sample(*call, 1)  # wakes this side's own threads
-                taken.extend(_block(call, count, block))
+                taken.extend(_block(call, count, block, ready))
     return [(_timing(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
 
 
+def _nothing() -> None:
+    """What is to be restored for a function that changes nothing."""
+
+
 def _block(
-    call: tuple[Function, Sequence[Any], Mapping[str, Any]], loops: int, seconds: float
+    call: tuple[Function, Sequence[Any], Mapping[str, Any]],
+    loops: int,
+    seconds: float,
+    ready: Callable[[], None],
 ) -> Iterator[float]:
     """Samples of one call for about `seconds`, at least one."""
     end = time.perf_counter() + seconds
     while True:
+        ready()
         yield _sample(*call, loops)
         if time.perf_counter() >= end:
             return
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Warnings of calls that only measure are not the user's."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def check(
@@ -401,15 +462,71 @@ def check(
     reference: Function,
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
+    writes: bool = True,
 ) -> Comparison:
     """Compare the answers of both on copies of the arguments, without timing them.
 
-    What a function writes into its arguments is part of its answer.  Raises what they raise.
+    What a function writes into its arguments is part of its answer; with `writes` False it is
+    known to write nothing, and no copies are made.  An answer out of bounds is wrong only when it
+    is also farther from the true one, where that can be told.  Raises what they raise.
     """
-    ours, theirs = (twin((tuple(args), dict(kwargs or {}))) for _ in range(2))
-    found = differences(compiled(*ours[0], **ours[1]), reference(*theirs[0], **theirs[1]))
+    given = (tuple(args), dict(kwargs or {}))
+    ours, theirs = (twin(given), twin(given)) if writes else (given, given)
+    with quietly():
+        one, other = compiled(*ours[0], **ours[1]), reference(*theirs[0], **theirs[1])
+        found = differences(one, other)
+        if any(d.problem for d in found):
+            found = _judged(found, one, other, reference, given)
+    if not writes:
+        return Comparison(found)
     written = differences(ours, theirs, "arguments")
     return Comparison((*found, *(d for d in written if d.problem or d.ulp > 0)))
+
+
+def _judged(
+    found: tuple[Difference, ...], ours: Any, theirs: Any, reference: Function, given: Any
+) -> tuple[Difference, ...]:
+    """The differences, without problems where ours is as near to a wider evaluation as NumPy is.
+
+    Subtracting nearly equal numbers leaves mostly rounding errors, NumPy's as much as ours; the
+    same function on wider numbers tells them from a wrong formula.
+    """
+    a, b = (list(leaves(v, "")) for v in (ours, theirs))
+    try:
+        args, kwargs = _widened(twin(given))
+        true = list(leaves(reference(*args, **kwargs), ""))
+    except Exception:  # a function that does not take wider numbers: the bounds decide
+        return found
+    if not len(found) == len(a) == len(b) == len(true):
+        return found
+    rows = zip(found, a, b, true, strict=True)
+    return tuple(
+        replace(d, problem="") if d.problem and _as_near(x[1], y[1], z[1]) else d
+        for d, x, y, z in rows
+    )
+
+
+def _widened(value: Any) -> Any:
+    """Nested arguments with float arrays as long doubles."""
+    arrays: dict[int, Any] = {
+        id(v): v.astype(np.clongdouble if v.dtype.kind == "c" else np.longdouble)
+        for _, v in leaves(value, "")
+        if isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind in "fc"
+    }
+    return _rebuild(value, arrays)
+
+
+def _as_near(ours: Any, theirs: Any, true: Any) -> bool:
+    """Whether the largest error of ours is not clearly larger than that of NumPy's answer."""
+    a, b, c = np.asarray(ours), np.asarray(theirs), np.asarray(true)
+    if a.dtype != b.dtype or a.dtype.kind not in "fc" or not a.shape == b.shape == c.shape:
+        return False
+    # Only more precision can judge, and only where all three are numbers.
+    if c.dtype.kind not in "fc" or np.finfo(c.dtype).eps >= np.finfo(b.dtype).eps:
+        return False
+    if not (np.isfinite(a) == np.isfinite(b)).all() or not np.isfinite(a).all():
+        return False
+    return bool(np.abs(a - c).max() <= CLOSER * np.abs(b - c).max())
 
 
 def compare(
@@ -418,22 +535,36 @@ def compare(
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
     seconds: float = 0.5,
+    writes: bool = True,
 ) -> Comparison:
-    """Check that both give the same answer, then time them in turn on copies of the arguments.
+    """Check that both give the same answer, then time them in turn.
 
-    A wrong answer is not timed.  Arrays of the caller are never written to.
+    A wrong answer is not timed.  Arrays of the caller are never written to: a function that may
+    write to its arguments (`writes`) gets copies, which are restored before each sample.
     """
-    found = check(compiled, reference, args, kwargs)
+    found = check(compiled, reference, args, kwargs, writes)
     if not found.agrees:
         return found
     neighbours = Neighbours()
-    ours, theirs = (twin((tuple(args), dict(kwargs or {}))) for _ in range(2))
-    pair = alternate([(compiled, *ours), (reference, *theirs)], seconds)
+    given = (tuple(args), dict(kwargs or {}))
+    ours, theirs = (twin(given), twin(given)) if writes else (given, given)
+    restore = (partial(_restore, ours, given), partial(_restore, theirs, given))
+    with quietly():
+        pair = alternate(
+            [(compiled, *ours), (reference, *theirs)], seconds, restore if writes else ()
+        )
     (fast, fast_samples), (slow, slow_samples) = pair
     ratios = [b / a for a, b in _pairs(fast_samples, slow_samples)]
     low, ratio, high = (float(q) for q in np.percentile(ratios, [25, 50, 75]))
     others = neighbours.cores()
     return Comparison(found.differences, fast, slow, ratio, low, high, others)
+
+
+def _restore(copies: Any, originals: Any) -> None:
+    """Give the arrays of copied arguments the values they were copied with."""
+    for (_, copy), (_, original) in zip(leaves(copies, ""), leaves(originals, ""), strict=False):
+        if isinstance(copy, np.ndarray) and copy.flags.writeable:
+            copy[...] = original
 
 
 def _pairs(a: Sequence[float], b: Sequence[float]) -> Iterator[tuple[float, float]]:
@@ -451,33 +582,105 @@ def scaling(
     sizes: Sequence[int] = SIZES,
     seconds: float = 3.0,
     progress: Callable[[int], None] | None = None,
+    writes: bool = True,
+    operators: Callable[..., int] | None = None,
 ) -> Scaling:
     """Compare across batch sizes, about `seconds` in total; on slow machines at most twice that.
 
-    The batch axis is the leading axis of the first array argument and of those as long as it.
+    The batch axis is the leading axis of the first array argument and of those as long as it.  A
+    size at which either side raises is left out, and named with its error.  operators: how many
+    operators the program has for such arguments; when they grow with the batch, each size is
+    another program, and none is measured.
     """
-    positions = _varying(reference, args, kwargs or {})
-    if not positions:
-        return Scaling((), reason="no argument has a leading axis whose length can be varied")
-    neighbours = Neighbours()
-    points: list[Point] = []
-    skipped: list[tuple[int, str]] = []
-    rows = args[positions[0]].shape[0]
-    row_bytes = max(args[i].nbytes // rows for i in positions)
-    end = time.perf_counter() + seconds
-    for left, size in zip(range(len(sizes), 0, -1), sorted(sizes), strict=True):
-        rest = end - time.perf_counter()
-        if size * row_bytes > LARGEST_BATCH:
-            skipped.append((size, f"the batch would take {size * row_bytes / 2**20:.0f} MiB"))
-        elif points and _estimate(points[-1], size) > rest + seconds:
-            skipped.append((size, "out of time"))
-        else:
-            if progress:
-                progress(size)
-            batch = resized(args, positions, size)
-            part = 0.7 * max(rest, 0.2 * seconds) / left
-            points.append(_point(compiled, reference, batch, kwargs, size, part))
-    return Scaling(tuple(points), tuple(skipped), others=neighbours.cores())
+    with quietly():
+        positions = _varying(reference, args, kwargs or {})
+        if not positions:
+            return Scaling((), reason="no argument has a leading axis whose length can be varied")
+        if operators and (grown := _growth(operators, args, kwargs or {}, positions)):
+            return Scaling((), reason=grown)
+        sweep = _Sweep(compiled, reference, tuple(args), kwargs, positions, writes)
+        return sweep.run(sorted(sizes), seconds, progress)
+
+
+@dataclass
+class _Sweep:
+    """A comparison at one batch size after the other."""
+
+    compiled: Function
+    reference: Function
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] | None
+    positions: tuple[int, ...]
+    writes: bool
+    points: list[Point] = field(default_factory=list)
+
+    def run(
+        self, sizes: Sequence[int], seconds: float, progress: Callable[[int], None] | None
+    ) -> Scaling:
+        """All sizes, in order."""
+        neighbours = Neighbours()
+        skipped: list[tuple[int, str]] = []
+        end = time.perf_counter() + seconds
+        for left, size in zip(range(len(sizes), 0, -1), sizes, strict=True):
+            rest = end - time.perf_counter()
+            why = self._too_large(size) or self._too_slow(size, rest + seconds)
+            if not why:
+                if progress:
+                    progress(size)
+                why = self._try(size, 0.7 * max(rest, 0.2 * seconds) / left)
+            if why:
+                skipped.append((size, why))
+        return Scaling(tuple(self.points), tuple(skipped), others=neighbours.cores())
+
+    def _try(self, size: int, seconds: float) -> str:
+        """Measure one size; why it cannot be measured, empty when it was."""
+        batch = resized(self.args, self.positions, size)
+        known = len(getattr(self.compiled, "fallbacks", ()))
+        try:
+            point = _point(
+                self.compiled, self.reference, batch, self.kwargs, size, seconds, self.writes
+            )
+        except Exception as error:  # whatever the user's function raises for such a batch
+            said = str(error).strip().splitlines()
+            return f"cannot be run: {said[0] if said else type(error).__name__}"
+        if refused := getattr(self.compiled, "fallbacks", ())[known:]:
+            return f"cannot be compiled: {str(refused[-1]).splitlines()[-1]}"
+        self.points.append(point)
+        return ""
+
+    def _too_large(self, size: int) -> str:
+        arrays = [self.args[i] for i in self.positions]
+        rows = arrays[0].shape[0]
+        batch = size * max(a.nbytes // rows for a in arrays)
+        if batch > LARGEST_BATCH:
+            return f"the batch would take {batch / 2**20:.0f} MiB"
+        if size > rows and sum(a.nbytes for a in arrays) > LARGE:
+            return "larger than the arguments, which are large already"
+        return ""
+
+    def _too_slow(self, size: int, rest: float) -> str:
+        late = rest < 0 or (self.points and _estimate(self.points[-1], size) > rest)
+        return "out of time" if late else ""
+
+
+def _growth(
+    operators: Callable[..., int],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    positions: Sequence[int],
+) -> str:
+    """Why the program is another one for each batch size; empty when it is not, or who knows."""
+    small, large = 3, 5
+    try:
+        few, many = (operators(*resized(args, positions, n), **kwargs) for n in (small, large))
+    except Exception:  # a size that cannot be run: each size says so by itself
+        return ""
+    if many <= few:
+        return ""
+    return (
+        f"not measured across batch sizes: the program grows with the batch ({few} operators for "
+        f"{small} rows, {many} for {large}), as a Python loop over rows makes it"
+    )
 
 
 def _varying(
@@ -504,12 +707,15 @@ def _point(
     kwargs: Mapping[str, Any] | None,
     size: int,
     seconds: float,
+    writes: bool,
 ) -> Point:
-    ours = twin((tuple(args), dict(kwargs or {})))
+    given = (tuple(args), dict(kwargs or {}))
+    ours = twin(given) if writes else given
     start = time.perf_counter()
     compiled(*ours[0], **ours[1])
     first = time.perf_counter() - start
-    return Point(size, first, compare(compiled, reference, args, kwargs, max(seconds, 0.02)))
+    found = compare(compiled, reference, args, kwargs, max(seconds, 0.02), writes)
+    return Point(size, first, found)
 
 
 def _estimate(point: Point, size: int) -> float:

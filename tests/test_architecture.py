@@ -33,6 +33,7 @@ LATE = {
     ("nbcomp.graph.op", "_expanded_type"): {"nbcomp.graph.ir"},
     ("nbcomp.graph.op", ""): {"nbcomp.graph.ir"},  # for the type checker
     ("nbcomp.graph.passes.fusion", "__str__"): {"nbcomp.graph.printer"},
+    ("nbcomp.magics.measuring", "_operators"): {"nbcomp.frontend.trace"},
     ("nbcomp.magics.measuring", "check_levels"): {"nbcomp.levels"},
     ("nbcomp.loop.grammar", "__str__"): {"nbcomp.loop.printer"},
     ("nbcomp.loop.interpreter", "function"): {"scipy.special"},

@@ -198,3 +198,88 @@ def test_wrong_and_slower_sizes_are_listed() -> None:
     slow = bench.Timing(1.0, 1.0, 1.0, 3, 1)
     point = bench.Point(7, 0.0, bench.Comparison((), slow, slow, 0.5, 0.5, 0.5))
     assert bench.Scaling((point,)).slower == (7,)
+
+
+def test_a_size_that_cannot_be_run_is_named_and_the_others_are_measured() -> None:
+    def step(x: Any) -> Any:
+        return np.diff(x).max()
+
+    found = bench.scaling(step, step, (np.arange(6.0),), sizes=(1, 2, 4), seconds=0.4)
+    assert [p.size for p in found.points] == [2, 4]
+    ((size, why),) = found.skipped
+    assert size == 1
+    assert why.startswith("cannot be run: zero-size array to reduction operation")
+
+
+def test_a_program_that_grows_with_the_batch_is_not_swept() -> None:
+    x = np.ones((6, 2))
+    found = bench.scaling(np.abs, np.abs, (x,), seconds=0.4, operators=len)
+    assert not found.points
+    assert "grows with the batch (3 operators for 3 rows, 5 for 5)" in found.reason
+
+
+def test_large_arguments_are_not_made_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "LARGE", 100)
+    x = np.ones((8, 4))
+    found = bench.scaling(np.abs, np.abs, (x,), sizes=(2, 8, 16), seconds=0.4, writes=False)
+    assert [p.size for p in found.points] == [2, 8]
+    assert [size for size, _ in found.skipped] == [16]
+
+
+def test_an_answer_as_near_to_the_true_one_as_numpys_is_not_wrong() -> None:
+    rng = np.random.default_rng(0)
+    x = (1e4 + rng.random((1000, 50))).astype(np.float32)
+
+    def numpys(x: Any) -> Any:
+        return (x - x.mean(0)) / x.std(0)
+
+    def better(x: Any) -> Any:
+        return numpys(x.astype(np.float64)).astype(np.float32)
+
+    def wrong(x: Any) -> Any:
+        return better(x) * np.float32(2)
+
+    (out_of_bounds,) = bench.differences(better(x), numpys(x))
+    assert out_of_bounds.problem
+    found = bench.check(better, numpys, (x,))
+    assert found.agrees
+    assert 0 < found.scaled < found.ulp
+    assert not bench.check(wrong, numpys, (x,)).agrees
+
+
+def test_large_answers_are_compared_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "CHUNK", 4)
+    a = np.arange(15.0).reshape(3, 5)
+    b = a.copy()
+    b[2, 1] += 1
+    (found,) = bench.differences(b, a)
+    assert found.problem == "differs at [2, 1]: 12.0 where NumPy gives 11.0"
+    assert found.absolute == 1.0
+
+
+def test_functions_that_write_are_timed_on_the_same_data_again() -> None:
+    seen: list[float] = []
+
+    def double(x: Any) -> Any:
+        seen.append(float(x[0]))
+        x *= 2.0
+        return x
+
+    x = np.full(4, 1e300)
+    with np.errstate(all="raise"):
+        found = bench.compare(double, double, (x,), seconds=0.05)
+    assert found.agrees
+    assert x[0] == 1e300
+    assert seen.count(1e300) > 3
+
+
+def test_functions_that_write_nothing_get_the_arguments_themselves() -> None:
+    seen: set[int] = set()
+
+    def note(x: Any) -> Any:
+        seen.add(id(x))
+        return x + 1
+
+    x = np.ones(4)
+    assert bench.compare(note, note, (x,), seconds=0.02, writes=False).agrees
+    assert seen == {id(x)}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import CellType, FunctionType
 from typing import Any
 
@@ -12,7 +13,8 @@ import nbcomp
 from nbcomp import bench
 from nbcomp.display.bundle import Report
 from nbcomp.display.view import SECTIONS, Fallback, LevelCheck
-from nbcomp.magics.cell import Call, is_compiled
+from nbcomp.frontend.result import bind, resolve
+from nbcomp.magics.recording import Call, is_compiled
 
 INTERPRETED = 50_000  # elements of all values together that the loop interpreter may work on
 
@@ -34,19 +36,42 @@ class Options:
 
 
 def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda _: None) -> Report:
-    """Compare a call with NumPy and, unless told otherwise, time it, also across batch sizes."""
-    function, compiled = call.function, call.compiled
+    """Compare a call with NumPy and, unless told otherwise, time it, also across batch sizes.
+
+    The arrays of the notebook are afterwards as they were.
+    """
+    call.find_compiled()
     if call.refused is not None:
         refused = call.refused
-        reason = Fallback(function.__name__, refused.message, refused.location, refused.hint)
+        reason = Fallback(call.function.__name__, refused.message, refused.location, refused.hint)
         return Report(reason, call.value, show=options.show)
+    with _kept(call):
+        return _measured(call, options, say)
+
+
+@contextmanager
+def _kept(call: Call) -> Iterator[None]:
+    """Keep what the function writes to besides its arguments, of which it is given copies."""
+    values = bind(call.compiled.capture.signature, call.args, call.kwargs)
+    found = [resolve(s, values) for s, _ in call.compiled.capture.writes if s.kind != "argument"]
+    saved = [array.copy() for array in found]
+    try:
+        yield
+    finally:
+        for array, old in zip(found, saved, strict=True):
+            array[...] = old
+
+
+def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Report:
+    function, compiled = call.function, call.compiled
     reference = plain(function)
     name = compiled.name
     say(f"{name}: comparing with NumPy …")
     both = (function, reference, call.args, call.kwargs)
     scaling = None
+    writes = bool(compiled.capture.writes)
     if options.timed:
-        comparison = bench.compare(*both, seconds=options.seconds / 4)
+        comparison = bench.compare(*both, seconds=options.seconds / 4, writes=writes)
         if comparison.agrees:
             # A copy of the function, so that it does not keep a variant for every size.
             scaling = bench.scaling(
@@ -54,10 +79,12 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
                 *both[1:],
                 sizes=options.sizes,
                 seconds=options.seconds * 3 / 4,
+                writes=writes,
+                operators=partial(_operators, function.__wrapped__),
                 progress=lambda size: say(f"{name}: timing batch size {size:,} …"),
             )
     else:
-        comparison = bench.check(*both)
+        comparison = bench.check(*both, writes=writes)
     checks: tuple[LevelCheck, ...] = ()
     if options.check or not comparison.agrees:
         say(f"{name}: running every level …")
@@ -65,6 +92,13 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     return Report(
         compiled, call.value, comparison, scaling, checks, options.max_lines, options.show
     )
+
+
+def _operators(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
+    """How many operators a function has for these arguments, as it was written."""
+    from nbcomp.frontend.trace import capture  # with the compiler
+
+    return len(capture(function, list(args), dict(kwargs)).graph.nodes)
 
 
 def check_levels(call: Call, reference: Callable[..., Any]) -> Iterator[LevelCheck]:

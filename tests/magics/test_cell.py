@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -335,3 +336,27 @@ def test_all_functions_the_last_line_calls_are_reported(data: Any) -> None:
 )
 def test_what_runs_in_pieces_is_not_compiled(data: Any, text: str, kind: str) -> None:
     assert f"f is a {kind}: it cannot be compiled" in str(error_of(data, "%%compile\n" + text))
+
+
+@pytest.mark.parametrize(
+    ("body", "call"),
+    [
+        ("return np.diff(v).max()", "f(np.arange(6.0))"),
+        ("return np.linalg.solve(v, b)", "f(np.eye(3))"),
+        ("return np.stack([r * 2 for r in v])", "f(x)"),
+        ("v *= 3\n    return v", "f(x.copy())"),
+    ],
+)
+def test_the_sweep_never_makes_a_cell_fail(data: Any, body: str, call: str) -> None:
+    data.run("b = np.ones(3)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data.value(f"%%compile --sizes 1,2,4 --seconds 0.4\ndef f(v):\n    {body}\n{call}")
+    assert len(data.outputs) == 1
+
+
+def test_measuring_leaves_global_arrays_as_the_call_left_them(data: Any) -> None:
+    data.run("total = np.zeros(3)")
+    cell = "def f(v):\n    total[:] = total + v\n    return total.sum()\nf(np.ones(3))"
+    data.value("%%compile --seconds 0.3 --sizes 1,3\n" + cell)
+    assert data.names["total"].tolist() == [1.0, 1.0, 1.0]
