@@ -5,7 +5,9 @@ Knows the pipeline and the run time's entry; what cannot be compiled runs in Num
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import sys
 import threading
 import types
 import warnings
@@ -13,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nbcomp.compiled import Compiled
-from nbcomp.errors import Unsupported
+from nbcomp.errors import PACKAGE, Unsupported, users_frames
 from nbcomp.frontend.result import bind
 from nbcomp.pipeline import compile
 from nbcomp.runtime import interpret
@@ -53,6 +55,7 @@ class Jit:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The first call; it puts the native entry in its own place."""
+        __tracebackhide__ = True
         type(self).__call__ = self._native.callable  # type: ignore[method-assign]
         return self._native.callable(*args, **kwargs)
 
@@ -72,9 +75,19 @@ class Jit:
         return self.variants[-1] if self.variants else None
 
     def slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Everything the native entry refuses: keywords, new signatures, results that are trees."""
+        """Everything the native entry refuses: keywords, new signatures, results that are trees.
+
+        Errors show the user's frames.
+        """
+        __tracebackhide__ = True
+        try:
+            return self._slow_path(args, kwargs)
+        except Exception as error:
+            raise error.with_traceback(users_frames(error.__traceback__))  # noqa: B904
+
+    def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for variant in reversed(self.variants):
-            values = bind(variant.capture.signature, args, kwargs)
+            values = bind(variant.capture.signature, args, kwargs, self.__wrapped__)
             if variant.mismatch(values) is None:
                 return self._run(variant, values, args, kwargs)
         key = _signature_key(args, kwargs)
@@ -82,9 +95,12 @@ class Jit:
             return self.__wrapped__(*args, **kwargs)
         try:
             variant = self.compile(*args, **kwargs)
-        except Unsupported as reason:
-            return self._in_numpy(reason, key, args, kwargs)
-        return self._run(variant, bind(variant.capture.signature, args, kwargs), args, kwargs)
+        except Unsupported as error:
+            # Without its traceback, whose frames would keep the arguments alive.
+            reason = error.with_traceback(None)
+        else:
+            return self._run(variant, bind(variant.capture.signature, args, kwargs), args, kwargs)
+        return self._in_numpy(reason, key, args, kwargs)  # where errors are the user's alone
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
         """The variant for these arguments, compiled now if it is new."""
@@ -106,17 +122,16 @@ class Jit:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        try:
+        with contextlib.suppress(interpret.StepFailed):
             return variant.run(values)
-        except interpret.StepFailed:
-            return self.__wrapped__(*args, **kwargs)
+        return self.__wrapped__(*args, **kwargs)
 
     def _in_numpy(
         self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         self._refused.add(key)
         self.fallbacks.append(reason)
-        warnings.warn(f"{self.__name__} runs in NumPy: {reason}", NumpyFallback, stacklevel=3)
+        warnings.warn(f"{self.__name__} runs in NumPy: {reason}", NumpyFallback, _users_level())
         return self.__wrapped__(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -127,6 +142,14 @@ class Jit:
 
     def __repr__(self) -> str:
         return f"<nbcomp.jit {self.__qualname__}: {len(self.variants)} signatures compiled>"
+
+
+def _users_level() -> int:
+    """The `stacklevel` of the user's line, for a warning of the function that calls this."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _native(compiled: Compiled) -> bool:

@@ -7,6 +7,7 @@ present nodes and give new arrays.  Knows tracers and operators.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -200,11 +201,10 @@ def _by_value(
             raise _NotKnown
         return found[()] if x._scalar else found
 
-    try:
+    with contextlib.suppress(_NotKnown):
         args, kwargs = deep(value, args), deep(value, kwargs)
-    except _NotKnown:
-        return session.by_source(function, args, kwargs)
-    return constants(session, function(*args, **kwargs))
+        return constants(session, function(*args, **kwargs))
+    return session.by_source(function, args, kwargs)
 
 
 class _NotKnown(Exception):

@@ -9,6 +9,7 @@ compiling (`Static`).  Knows where values are found (`Source`), not how they are
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,15 +60,26 @@ Tree = Out | Own | ViewOf | Static | Record | tuple[Any, ...] | list[Any] | dict
 
 
 def bind(
-    signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]
+    signature: inspect.Signature,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    function: Any = None,
 ) -> tuple[Any, ...]:
     """One value per parameter, defaults filled in; `*args` is one tuple, `**kwargs` one dict.
 
-    Raises TypeError as the call itself would.
+    Raises TypeError for arguments that do not fit: that of the call itself, given the `function`.
     """
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    return tuple(bound.arguments.values())
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        misfit = error.with_traceback(None)
+    else:
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+    # Python checks a plain function's arguments before anything in it runs.
+    if isinstance(function, types.FunctionType | types.MethodType):
+        function(*args, **kwargs)
+    raise misfit
 
 
 def resolve(source: Source, args: Sequence[Any]) -> Any:

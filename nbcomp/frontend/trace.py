@@ -75,7 +75,7 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     does not compile, and otherwise what the function itself raises.
     """
     signature = _signature(function)
-    values = bind(signature, args, kwargs)
+    values = bind(signature, args, kwargs, function)
     session = Session(_name(function))
     session.call = lambda f, a, k: call(session, f, a, k)
     lifter = Lifter(session)

@@ -64,8 +64,14 @@ class NumpyFunction:
             return self.build(*args, **kwargs)
         if self._signature is None or isinstance(self.function, np.ufunc):
             return self.build(*args, **self._screened(kwargs))
-        bound = self._signature.bind(*args, **kwargs)
-        return self._call(bound, self._signature.parameters)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            misfit = error.with_traceback(None)
+        else:
+            return self._call(bound, self._signature.parameters)
+        self.function(*(None for _ in args), **dict.fromkeys(kwargs))  # NumPy's own complaint
+        raise misfit
 
     @cached_property
     def _takes_all(self) -> bool:

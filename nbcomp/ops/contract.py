@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from nbcomp.ops.move import expanded, reshaped, squeezed, transposed
 from nbcomp.ops.operand import (
     as_node,
     ask,
+    broadcast_shape,
     broadcast_to,
     cast,
     integer,
@@ -52,11 +53,8 @@ class MatMul(Contract, name="matmul"):
         if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
             np.matmul(phantom(a), phantom(b))
             raise ValueError(f"matmul takes matrices, not {a} and {b}")
-        try:
-            batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        except ValueError:
-            np.matmul(phantom(a), phantom(b))
-            raise
+        stacks = [replace(t, shape=t.shape[:-2]) for t in types]
+        batch = broadcast_shape(lambda *_: np.matmul(phantom(a), phantom(b)), *stacks)
         dtype = loop_dtypes(np.matmul, (a.dtype, b.dtype))[2]
         return TensorType(dtype, (*batch, a.shape[-2], b.shape[-1]))
 

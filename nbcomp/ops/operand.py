@@ -7,6 +7,7 @@ marked `weak`. Knows the dtypes nbcomp compiles; knows no operator but `Cast`.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -204,11 +205,10 @@ def _type_in(value: Any) -> Any:
 
 def broadcast_shape(function: Callable[..., Any], *types: TensorType) -> tuple[int, ...]:
     """The common shape; where there is none, `function` is asked to raise its own error."""
-    try:
+    with contextlib.suppress(ValueError):
         return np.broadcast_shapes(*(t.shape for t in types))
-    except ValueError:
-        function(*(phantom(t) for t in types))
-        raise
+    function(*(phantom(t) for t in types))  # raises
+    return np.broadcast_shapes(*(t.shape for t in types))
 
 
 def traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:

@@ -202,5 +202,6 @@ def _bound(
 def _run(record: _Record, plan: Plan, args: tuple[Any, ...]) -> Any:
     try:
         return interpret.execute(plan, args)
-    except interpret.StepFailed as failure:
-        return record.failed_path(args, plan, failure.step, failure.status)
+    except interpret.StepFailed as error:
+        failure = error
+    return record.failed_path(args, plan, failure.step, failure.status)

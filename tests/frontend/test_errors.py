@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import nbcomp
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.trace import capture
 
@@ -401,7 +403,7 @@ def test_print_is_remarked(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(TypeError, match="missing a required argument: 'y'"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         capture(lambda x, y: x, (X,), {})
 
 
@@ -421,3 +423,60 @@ def test_long_loops_are_refused() -> None:
 def test_too_many_entries() -> None:
     with pytest.raises(Unsupported, match="too many entries"):
         capture(lambda x: np.array(x), ([0.0] * 20_000,), {})
+
+
+def two_lengths(x: Any, y: Any) -> Any:
+    return x + y
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "kwargs"),
+    [
+        (two_lengths, (np.ones(3), np.ones(4)), {}),
+        (two_lengths, (np.ones(3), 2, 3), {}),
+        (two_lengths, (np.ones(3),), {}),
+        (two_lengths, (np.ones(3), 2), {"z": 3}),
+        (lambda x: np.sum(x, axs=1), (X,), {}),
+        (lambda x: np.clip(x, 0, 1, 2, 3, z=4), (X,), {}),
+        (lambda x, y: x @ y, (np.ones((2, 3)), np.ones((4, 5))), {}),
+        (lambda x, y: np.matmul(x, y), (np.ones((2, 3, 3)), np.ones((4, 3, 3))), {}),
+        (lambda x: x.reshape(7), (X,), {}),
+    ],
+)
+def test_mistakes_get_numpys_own_error_alone(function: Any, args: Any, kwargs: Any) -> None:
+    """The class and words of NumPy or Python, and no other exception behind it."""
+    with pytest.raises((TypeError, ValueError)) as expected:
+        function(*args, **kwargs)
+    jitted = nbcomp.jit(function)
+    for _ in range(2):
+        with pytest.raises(type(expected.value)) as error:
+            jitted(*args, **kwargs)
+        assert str(error.value) == str(expected.value)
+        assert error.value.__cause__ is None
+        assert error.value.__context__ is None
+        assert "inspect.py" not in {Path(str(entry.path)).name for entry in error.traceback}
+
+
+def test_arguments_that_do_not_fit_after_others_did() -> None:
+    jitted = nbcomp.jit(two_lengths)
+    jitted(X, X)
+    with pytest.raises(TypeError, match=r"two_lengths\(\) takes 2 positional arguments but 3 were"):
+        jitted(X, X, X)
+    with pytest.raises(TypeError, match=r"two_lengths\(\) missing 1 required positional argument"):
+        jitted(X)
+
+
+def test_an_error_of_the_fallback_is_the_users_alone() -> None:
+    def f(x: Any) -> Any:
+        np.unique(x)
+        raise KeyError("mine")
+
+    jitted = nbcomp.jit(f)
+    with (
+        pytest.warns(nbcomp.NumpyFallback, match="np.unique"),
+        pytest.raises(KeyError, match="mine") as error,
+    ):
+        jitted(X)
+    assert error.value.__context__ is None
+    with pytest.raises(KeyError, match="mine"):
+        jitted(X)
