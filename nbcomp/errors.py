@@ -6,7 +6,12 @@ the excerpt with its caret comes first and the message last, as Python does it. 
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import TracebackType
+
 from nbcomp.trace import Location
+
+PACKAGE = str(Path(__file__).parent)
 
 
 class NbcompError(Exception):
@@ -37,3 +42,22 @@ class PassError(NbcompError):
 
 class ScheduleError(NbcompError, ValueError):
     """A schedule step is not legal here: which loop, why, and what would be."""
+
+
+class Frames:
+    """Which frames a traceback shows: the user's only, or with `all` set the compiler's too."""
+
+    all = False
+
+
+def users_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of this package, unless all are wanted."""
+    kept = []
+    while traceback is not None:
+        if Frames.all or not traceback.tb_frame.f_code.co_filename.startswith(PACKAGE):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    trimmed: TracebackType | None = None
+    for t in reversed(kept):
+        trimmed = TracebackType(trimmed, t.tb_frame, t.tb_lasti, t.tb_lineno)
+    return trimmed

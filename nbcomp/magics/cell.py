@@ -13,8 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import CodeType, FunctionType, TracebackType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,10 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import nbcomp
 from nbcomp.bench import twin
+from nbcomp.errors import Frames, users_frames
 from nbcomp.magics.recording import Call, Recording, is_compiled
 from nbcomp.types import TensorType
 
-PACKAGE = str(Path(__file__).parents[1])
 SEED = 0  # of inputs made up from annotations
 
 Namespace = dict[str, Any]
@@ -58,32 +57,34 @@ def restored_on_error(namespace: Namespace) -> Iterator[None]:
 
 
 class UsersFrames:
-    """Takes the compiler's own frames out of the traceback of an error, unless `debug`."""
+    """Takes the compiler's own frames out of the traceback of an error, unless all are wanted."""
 
-    def __init__(self, debug: bool) -> None:
-        self.debug = debug
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         __tracebackhide__ = True
-        if isinstance(error, Exception) and not self.debug:
-            # A syntax error points at its line by itself.
-            kept = None if isinstance(error, SyntaxError) else _without_ours(error.__traceback__)
-            raise error.with_traceback(kept)
+        if isinstance(error, Exception) and not Frames.all:
+            if isinstance(error, SyntaxError):
+                _show_without_frames(self.shell)
+            raise error.with_traceback(users_frames(error.__traceback__))
 
 
-def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    kept = []
-    while traceback is not None:
-        if not traceback.tb_frame.f_code.co_filename.startswith(PACKAGE):
-            kept.append(traceback)
-        traceback = traceback.tb_next
-    trimmed: TracebackType | None = None
-    for t in reversed(kept):
-        trimmed = TracebackType(trimmed, t.tb_frame, t.tb_lasti, t.tb_lineno)
-    return trimmed
+def _show_without_frames(shell: Any) -> None:
+    """Show the syntax error that is about to be raised as IPython shows one in a plain cell.
+
+    It points at its line by itself; the frames IPython would put before are not the user's.
+    """
+    old = shell.custom_exceptions, shell.CustomTB
+
+    def show(shell: Any, *_: Any, **__: Any) -> None:
+        shell.custom_exceptions, shell.CustomTB = old
+        shell.showsyntaxerror()
+
+    shell.set_custom_exc((SyntaxError,), show)
 
 
 # ---------------------------------------------------------------------------------------- cells

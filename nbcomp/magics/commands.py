@@ -94,7 +94,7 @@ class CompilerMagics(Magics):
         __tracebackhide__ = True
         args = parse_argstring(self.compile, line)
         chosen = options(args)
-        with UsersFrames(NbComp.instance().debug):
+        with UsersFrames(self.notebook):
             if cell is not None:
                 return self._cell(cell, args.inputs, chosen)
             if args.call:
@@ -157,5 +157,5 @@ class CompilerMagics(Magics):
         __tracebackhide__ = True
         args = parse_argstring(self.bench, line)
         chosen = replace(options(args), timed=True)
-        with UsersFrames(NbComp.instance().debug):
+        with UsersFrames(self.notebook):
             return report_on(call_of(self.notebook, " ".join(args.call), args.inputs), chosen)

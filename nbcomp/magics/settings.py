@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from traitlets import Bool, Enum, Float, Int, List
+from traitlets import Bool, Enum, Float, Int, List, observe
 from traitlets.config import SingletonConfigurable
 
 from nbcomp.bench import SIZES
 from nbcomp.display.view import SECTIONS
+from nbcomp.errors import Frames
 
 
 class NbComp(SingletonConfigurable):
@@ -34,16 +35,22 @@ class NbComp(SingletonConfigurable):
     )
     debug = Bool(False, help="Show the compiler's own frames in tracebacks.").tag(config=True)
 
+    @observe("debug")
+    def _show_frames(self, change: Any) -> None:
+        Frames.all = change["new"]
+
 
 def add_settings(shell: InteractiveShell) -> None:
     """Make `%config NbComp` known.  The one instance is kept, and its values with it."""
     settings = NbComp.instance(parent=shell)
+    Frames.all = settings.debug
     if settings not in _configurables(shell):
         _configurables(shell).append(settings)
 
 
 def remove_settings(shell: InteractiveShell) -> None:
     """Make `%config NbComp` unknown again."""
+    Frames.all = False
     _configurables(shell)[:] = [c for c in _configurables(shell) if not isinstance(c, NbComp)]
 
 

@@ -360,3 +360,30 @@ def test_measuring_leaves_global_arrays_as_the_call_left_them(data: Any) -> None
     cell = "def f(v):\n    total[:] = total + v\n    return total.sum()\nf(np.ones(3))"
     data.value("%%compile --seconds 0.3 --sizes 1,3\n" + cell)
     assert data.names["total"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_syntax_error_shows_no_internal_frames(data: Any) -> None:
+    data.run("%%compile\ndef f(v):\n    return v +\nf(x)")
+    assert "return v +" in data.printed
+    assert "run_cell_magic" not in data.printed
+    assert "nbcomp" not in data.printed
+    assert data.shell.custom_exceptions == ()
+    data.run("1 +")
+    assert "SyntaxError" in data.printed
+
+
+def test_an_error_of_a_plain_call_shows_the_users_frames(data: Any) -> None:
+    data.value("%%compile\ndef f(v):\n    return v.reshape(3, 10)\nf(x)")
+    data.run("f(x[:1])")
+    assert "reshape(3, 10)" in data.printed
+    assert "nbcomp/" not in data.printed
+    frames = traceback.extract_tb(error_of(data, "f(x[:1])").__traceback__)
+    assert [f.name for f in frames if "/nbcomp/" in f.filename] == ["slow_path"]
+
+
+def test_the_fallback_warning_points_at_the_users_line() -> None:
+    function = nbcomp.jit(lambda v: np.fft.fft(v))
+    for a in (np.ones(3), np.ones(4)):  # the first call, and one of the native entry
+        with pytest.warns(nbcomp.NumpyFallback) as said:
+            function(a)
+        assert said[0].filename == __file__
