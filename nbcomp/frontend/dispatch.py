@@ -99,6 +99,7 @@ def call(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[st
             "NumPy functions and operators on whole arrays in place of the loop",
         )
     with attributed() as location:
+        session.unrolled.count(function, location)
         handler = HANDLERS.get(function)
         if handler is not None:
             return handler(session, *args, **kwargs)

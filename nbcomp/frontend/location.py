@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
@@ -34,6 +35,15 @@ def user_frame() -> FrameType | None:
     while frame is not None and _skipped(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+def user_frames(root: CodeType | None) -> Iterator[FrameType]:
+    """The frames of the user's code, innermost first, up to the one that calls from `root`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not root:
+        if not _skipped(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
 
 
 @lru_cache(maxsize=256)

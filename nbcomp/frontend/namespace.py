@@ -24,7 +24,6 @@ from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import holds_traced
 from nbcomp.frontend.writes import CONVERSION, CREATION
 from nbcomp.runtime.plan import Source
-from nbcomp.trace import Remark
 
 # Modules whose functions may answer differently in every call.
 VOLATILE_MODULES = {
@@ -260,19 +259,11 @@ def _builtins(lifter: LiftsModules) -> dict[str, Any]:
         return lifter.module(builtins.__import__(name, *args, **kwargs))
 
     changed = {name: _refused(name) for name in REFUSED}
-    changed |= {"__import__": import_module, "print": _printing(lifter.session)}
+    # Compiled code prints nothing; and what is printed while compiling, NumPy prints once more.
+    changed["print"] = _refused("print", "print what the function returns")
+    changed["__import__"] = import_module
     changed |= {"super": super_of(lifter), "type": type_of}
     return vars(builtins) | changed
-
-
-def _printing(session: Session) -> Callable[..., None]:
-    def printed(*args: Any, **kwargs: Any) -> None:
-        reason = "print runs while compiling, not in every call"
-        hint = "print what the function returns"
-        session.remark(Remark("missed", "capture", reason, here(), hint))
-        print(*args, **kwargs)
-
-    return printed
 
 
 def _refused(name: str, hint: str = "call it outside and pass the result") -> Callable[..., Any]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
+from nbcomp.frontend.unrolled import Unrolled
 from nbcomp.graph.interpreter import evaluate
 from nbcomp.graph.ir import Graph, Node, at, topological
 from nbcomp.graph.op import Constant, Input
@@ -58,6 +59,7 @@ class Session:
         self._by_node: dict[Node, Read] = {}
         self.guards: dict[tuple[type, Source], Guard] = {}
         self.remarks: list[Remark] = []
+        self.unrolled = Unrolled()
         self.known_nodes: set[Node] = set()  # inputs whose value the program depends on
         self.call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
         self.foreign: Callable[[Any], Any] = _no_foreign

@@ -77,6 +77,7 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     signature = _signature(function)
     values = bind(signature, args, kwargs, function)
     session = Session(_name(function))
+    session.unrolled.root = _run.__code__
     session.call = lambda f, a, k: call(session, f, a, k)
     lifter = Lifter(session)
     session.foreign = lifter.foreign
@@ -175,7 +176,7 @@ def _finish(
         len(signature.parameters),
         _disjoint(used),
         tuple(r.source for r in used if isinstance(r.value, np.generic)),
-        tuple(session.remarks),
+        (*session.remarks, *session.unrolled.remarks()),
     )
 
 

@@ -392,14 +392,19 @@ def test_what_is_no_plain_function() -> None:
         capture(3, (X,), {})
 
 
-def test_print_is_remarked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_printed_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     def f(x: Any) -> Any:
-        print("shape", x.shape, x)
-        return x
+        print("shape", x.shape, x[0, 0])
+        return x + 1
 
-    captured = capture(f, (X,), {})
-    assert "shape (3, 4) <array f64[3, 4]" in capsys.readouterr().out
-    assert "print runs while compiling" in str(captured.remarks[0])
+    with pytest.raises(Unsupported, match="print") as error:
+        capture(f, (X,), {})
+    assert "print what the function returns" in error.value.hint
+    assert capsys.readouterr().out == ""
+    with pytest.warns(nbcomp.NumpyFallback, match="print"):
+        result = nbcomp.jit(f)(X)
+    np.testing.assert_array_equal(result, X + 1)
+    assert capsys.readouterr().out == "shape (3, 4) -2.0\n"
 
 
 def test_wrong_arguments() -> None:

@@ -1,0 +1,94 @@
+"""Loops that are written out: counts how often each place of the program ran while tracing.
+
+A Python loop runs once, while compiling, and every round becomes operations of its own.  A few
+rounds are fine; many are a program that is long to compile, which the user is told, or too long,
+which is refused.  Knows places in the source, not operations.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections import Counter
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.location import enclosing, location_of, user_frames
+from nbcomp.trace import Location, Remark
+
+MANY = 50  # rounds from which on the user is told
+MOST_WRITES = 500  # by one assignment to elements; each becomes a kernel, at some 20 ms
+HINT = "write it as operations on whole arrays"
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class Unrolled:
+    """Counts the calls of NumPy's functions by place.
+
+    root: the code that called the traced function; loops around it are none of the program's.
+    """
+
+    def __init__(self) -> None:
+        self.root: CodeType | None = None
+        self._times: Counter[Location] = Counter()
+        self._loops: dict[Location, list[Location]] = {}  # the places of each long loop
+
+    def count(self, function: Any, place: Location | None) -> None:
+        """One more call at this place; raises `Unsupported` for one write too many."""
+        if place is None:
+            return
+        self._times[place] += 1
+        times = self._times[place]
+        if function is operator.setitem and times > MOST_WRITES:
+            raise Unsupported(
+                f"more than {MOST_WRITES} assignments: a Python loop is written out, one kernel for"
+                " each round",
+                place,
+                HINT,
+            )
+        if times == MANY + 1:
+            loop = _loop(self.root)
+            if loop is not None:
+                self._loops.setdefault(loop, []).append(place)
+
+    def remarks(self) -> Iterator[Remark]:
+        """What to tell about long loops."""
+        for loop, places in self._loops.items():
+            rounds = max(self._times[p] for p in places)
+            reason = f"the loop is written out: {rounds} copies of line {places[0].line}"
+            yield Remark("missed", "loop", reason, loop, HINT)
+
+
+def _loop(root: CodeType | None) -> Location | None:
+    """The head of the innermost loop the traced program is in now."""
+    for frame in user_frames(root):
+        place = location_of(frame.f_code, frame.f_lasti)
+        for node in enclosing(place):
+            if isinstance(node, _FUNCTIONS):
+                break
+            head = _head(node, place)
+            if head is not None:
+                return head
+    return None
+
+
+def _head(node: ast.AST, place: Location) -> Location | None:
+    """The first line of a loop, as far as what it runs over; None for any other syntax node."""
+    match node:
+        case ast.For(iter=end) | ast.While(test=end):
+            last: ast.expr = end
+        case _ if isinstance(node, _COMPREHENSIONS):
+            last = node.generators[-1].iter
+        case _:
+            return None
+    return Location(
+        place.file,
+        node.lineno,
+        node.col_offset,
+        last.end_lineno or last.lineno,
+        last.end_col_offset or 0,
+        place.function,
+    )
