@@ -6,6 +6,7 @@ assembly. There is no `image/svg+xml` in it, because that makes `nbconvert --to 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -125,9 +126,11 @@ class Explanation:
 
     title: str
     remarks: tuple[RemarkRow, ...]
+    done: str = ""  # what was done, in a line
 
     def __str__(self) -> str:
-        return "\n".join([self.title, *remarks_list(self.remarks, width())])
+        done = [textwrap.fill(self.done, width(), subsequent_indent="  ")] if self.done else []
+        return "\n".join([self.title, *done, *remarks_list(self.remarks, width())])
 
     __repr__ = __str__
 
@@ -136,6 +139,6 @@ class Explanation:
     ) -> Bundle:
         makers = {
             "text/plain": self.__str__,
-            "text/html": lambda: markup.explanation(self.title, self.remarks),
+            "text/html": lambda: markup.explanation(self.title, self.remarks, self.done),
         }
         return bundle(makers, include, exclude)

@@ -73,9 +73,11 @@ def listing(title: str, text: str, level: str) -> str:
     return _root(f'<p style="margin:0"><b>{escape(title)}</b></p>{code(text, level)}')
 
 
-def explanation(title: str, remarks: Sequence[RemarkRow]) -> str:
-    """The remarks by themselves, as `%explain` shows them."""
-    return _root(f'<p style="margin:0 0 4px"><b>{escape(title)}</b></p>{remarks_table(remarks)}')
+def explanation(title: str, remarks: Sequence[RemarkRow], done: str = "") -> str:
+    """The remarks by themselves, as `%explain` shows them, after what was done."""
+    what = f"<br>\n{escape(done)}" if done else ""
+    head = f'<p style="margin:0 0 4px"><b>{escape(title)}</b>{what}</p>'
+    return _root(head + remarks_table(remarks))
 
 
 def _root(content: str) -> str:
@@ -111,7 +113,7 @@ def _speed(view: View, plot: str) -> str:
         return ""
     notes = "; ".join(view.speed_notes)
     picture = _image(plot, f"Speed-up over NumPy across batch sizes: {notes}") if plot else ""
-    head = ("batch", "compiled", "NumPy", "speed-up", "quartiles", "differs from NumPy", "")
+    head = ("batch", "compiled", "NumPy", "speed-up", "quartiles", "differs from NumPy", "verdict")
     table = _table(head, map(speed_cells, view.speed), left=(6,)) if view.speed else ""
     return f'{picture}{table}<p style="margin:4px 0">{escape(notes)}</p>'
 

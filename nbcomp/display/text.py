@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from nbcomp.display.view import RemarkRow, SpeedRow, View, seconds, ulp_words
 
 WIDTH = 100
+NARROW = 24  # columns below which a cell is not wrapped beside the others
 
 
 def text(view: View, width: int = WIDTH) -> str:
@@ -29,8 +30,10 @@ def text(view: View, width: int = WIDTH) -> str:
         if lines and name in view.show:
             blocks.append("\n".join([title, *lines]))
     if view.compiled:
-        hint = 'All of it: .compiled.text("graph" | "loop" | "llvm" | "asm"), or %ir '
-        blocks.append(_fill(f"{hint}{view.name} asm", width))
+        hint = 'All of it: .compiled.text("graph" | "loop" | "llvm" | "asm")'
+        # A lambda or a callable object has no name that `%ir` could find.
+        more = f", or %ir {view.name} asm" if view.named else ""
+        blocks.append(_fill(hint + more, width))
     return "\n\n".join(blocks)
 
 
@@ -52,7 +55,7 @@ def passes_table(view: View, width: int) -> list[str]:
         (p.level, p.name, _spent(p.seconds), p.change if p.diffs else "", p.description)
         for p in view.passes
     ]
-    return _table(rows, width, right=(2,))
+    return _table(rows, width, right=(2,), wrap=True)
 
 
 def _spent(value: float) -> str:
@@ -74,7 +77,7 @@ def speed_table(view: View, width: int) -> list[str]:
     """Batch size, both times, their ratio with quartiles, distance from NumPy, verdict."""
     if not view.speed and not view.speed_notes:
         return []
-    head = ("batch", "compiled", "NumPy", "speed-up", "quartiles", "differs", "")
+    head = ("batch", "compiled", "NumPy", "speed-up", "quartiles", "differs", "verdict")
     rows = [head, *map(speed_cells, view.speed)]
     table = _table(rows, width, right=(0, 1, 2, 3, 4, 5)) if view.speed else []
     return table + [_fill(f"  {note}", width, hanging="    ") for note in view.speed_notes]
@@ -111,8 +114,12 @@ def _fill(line: str, width: int, indent: str = "", hanging: str = "") -> str:
     )
 
 
-def _table(rows: Sequence[Sequence[str]], width: int, right: Sequence[int] = ()) -> list[str]:
-    """Columns as wide as their widest cell; the last one is cut at the width."""
+def _table(
+    rows: Sequence[Sequence[str]], width: int, right: Sequence[int] = (), wrap: bool = False
+) -> list[str]:
+    """Columns as wide as their widest cell; the last one is cut at the width, or with `wrap` goes
+    on below.
+    """
     if not rows:
         return []
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -124,5 +131,24 @@ def _table(rows: Sequence[Sequence[str]], width: int, right: Sequence[int] = ())
             if w
         ]
         line = "  " + "  ".join(cells).rstrip()
-        lines.append(line if len(line) <= width else line[: width - 1].rstrip(" …") + "…")
+        if wrap and len(line) > width and row[-1]:
+            lines += _wrapped("  " + "  ".join(cells[:-1]), row[-1], width)
+        else:
+            lines.append(_cut(line, width))
     return lines
+
+
+def _wrapped(before: str, last: str, width: int) -> list[str]:
+    """A row whose last cell is broken into lines: beside the others, or below them if narrow."""
+    start = len(before) + 2
+    beside = width - start >= NARROW
+    indent = " " * (start if beside else 6)
+    parts = textwrap.wrap(last, width - len(indent), break_long_words=False)
+    below = [indent + part for part in parts]
+    if not beside:
+        return [_cut(before.rstrip(), width), *below]
+    return [f"{before}  {parts[0]}", *below[1:]]
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1].rstrip(" …") + "…"

@@ -22,7 +22,14 @@ from nbcomp.loop.grammar import Call, Kernel, walk
 from nbcomp.trace import Location, Remark, Trace
 
 BUSY = 0.2  # cores other programs may use before the report says that they disturbed
+FEW_ULP = 64  # beyond this a difference is said by the size of the whole answer
+NEAR = 1.25  # the quartiles of a speed-up within this factor of 1 mean "about as fast"
 SECTIONS = ("speed", "check", "graph", "kernels", "passes", "remarks")
+VERDICTS = {
+    "faster": "faster",
+    "slower": "slower than NumPy",
+    "same": "same speed within the spread",
+}
 LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 
 
@@ -115,9 +122,9 @@ class PassRow:
         if not self.added and not self.removed:
             return "no change"
         return " ".join(
-            f"{sign}{count} line{'s' * (count != 1)}"
-            for sign, count in (("+", self.added), ("−", self.removed))
-            if count
+            f"{sign}{count(lines, 'line')}"
+            for sign, lines in (("+", self.added), ("−", self.removed))
+            if lines
         )
 
 
@@ -182,6 +189,12 @@ class View:
     show: tuple[str, ...] = SECTIONS
     compiled: Compiled | None = field(default=None, compare=False)
 
+    @property
+    def named(self) -> bool:
+        """Whether the function is a plain one, which a notebook knows by its name."""
+        function = getattr(self.compiled, "function", None)
+        return function is None or getattr(function, "__qualname__", "") == self.name
+
     @cached_property
     def before(self) -> Drawing | None:
         """The graph as it was captured."""
@@ -207,7 +220,7 @@ def view(
     sentences = [_compile_sentence(compiled), *speed, _difference_sentence(comparison)]
     sentences.append(_check_sentence(checks))
     target = str(compiled.target)
-    threads = "" if "thread" in target else f"{_count(compiled.threads, 'thread')}, "
+    threads = "" if "thread" in target else f"{count(compiled.threads, 'thread')}, "
     sentences.append(threads + target)
     return View(
         name=compiled.name,
@@ -263,13 +276,20 @@ def ratio_words(ratio: float, low: float, high: float) -> tuple[str, str]:
     gain.
     """
     if low <= 1.0 <= high:
-        return "same", f"about as fast as NumPy ({low:.2f}–{high:.2f}×)"
+        about = "about as fast as NumPy" if low > 1 / NEAR and high < NEAR else "unclear which is"
+        rest = "" if about.startswith("about") else " faster, the times vary too much"
+        return "same", f"{about}{rest} ({low:.2f}–{high:.2f}×)"
     if ratio > 1.0:
         return "faster", f"{_digits(ratio)}× faster than NumPy ({_digits(low)}–{_digits(high)})"
     return (
         "slower",
         f"{_digits(1 / ratio)}× slower than NumPy ({_digits(1 / high)}–{_digits(1 / low)})",
     )
+
+
+def scaled_words(scaled: float) -> str:
+    """How many times the last place of the largest value."""
+    return f"{scaled:.1f} times the size" if scaled < 1e6 else f"{scaled:.1e} times the size"
 
 
 def ulp_words(ulp: float) -> str:
@@ -282,17 +302,18 @@ def _operators(nodes: Sequence[Node]) -> Counter[str]:
 
 
 def _title(compiled: Compiled) -> str:
-    count = _operators(compiled.captured.nodes).total()
+    total = _operators(compiled.captured.nodes).total()
     made = len(compiled.kernels)
     calls = ["numpy"] * (len(compiled.groups) - made)
     for kernel in compiled.kernels:
         calls += [s.fn for s in walk(kernel.kernel.stages) if isinstance(s, Call)]
     names = ", ".join(dict.fromkeys(calls))
-    library = f", with {_count(len(calls), 'library call')} ({names})" if calls else ""
-    return f"{compiled.name}: {_count(count, 'operator')} in {_count(made, 'kernel')}{library}"
+    library = f", with {count(len(calls), 'library call')} ({names})" if calls else ""
+    return f"{compiled.name}: {count(total, 'operator')} in {count(made, 'kernel')}{library}"
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """A number of things, in the plural where it is not one."""
     return f"{number} {what}{'s' * (number != 1)}"
 
 
@@ -311,17 +332,16 @@ def _speed_sentence(comparison: Comparison | None) -> tuple[str, list[str]]:
         return "untimed", ["not timed"]
     status, words = ratio_words(comparison.speedup, comparison.speedup_low, comparison.speedup_high)
     ours, theirs = comparison.compiled.median, comparison.reference.median
-    return status, [
-        f"runs in {seconds(ours)}, NumPy in {seconds(theirs)}: {words}",
-        _others_words(comparison.others),
-    ]
+    uncertain = ", uncertain:" if comparison.others >= BUSY else ""
+    disturbed = f"{uncertain} {_others_words(comparison.others)}" if uncertain else ""
+    return status, [f"runs in {seconds(ours)}, NumPy in {seconds(theirs)}: {words}{disturbed}"]
 
 
 def _others_words(cores: float) -> str:
     """A warning when other programs disturbed the timing."""
     if cores < BUSY:
         return ""
-    return f"other programs kept {cores:.1f} cores busy meanwhile: times are uncertain"
+    return f"other programs kept {cores:.1f} cores busy meanwhile"
 
 
 def _difference_sentence(comparison: Comparison | None) -> str:
@@ -331,15 +351,19 @@ def _difference_sentence(comparison: Comparison | None) -> str:
         wrong = next(d for d in comparison.differences if d.problem)
         return f"WRONG ANSWER: {wrong.name} {wrong.problem}. Please report this as a bug of nbcomp"
     if comparison.ulp == 0:
-        return "no difference from NumPy"
-    return f"largest difference from NumPy {ulp_words(comparison.ulp)} ({comparison.absolute:.2g})"
+        return "the answer is NumPy's, bit for bit"
+    amount = f"largest difference from NumPy's answer {comparison.absolute:.2g}"
+    if comparison.ulp > FEW_ULP and 0 < comparison.scaled < comparison.ulp:
+        # Of a value near zero, left by a subtraction, the last place says nothing.
+        return f"{amount}, {scaled_words(comparison.scaled)} of the largest value's last place"
+    return f"{amount} ({ulp_words(comparison.ulp)})"
 
 
 def _check_sentence(checks: Sequence[LevelCheck]) -> str:
     bad = next((c for c in checks if c.problem), None)
     if bad:
         return f"first wrong level: {bad.level}: {bad.problem}"
-    return f"each of {_count(len(checks), 'level')} gives NumPy's answer" if checks else ""
+    return f"each of {count(len(checks), 'level')} gives NumPy's answer" if checks else ""
 
 
 # ------------------------------------------------------------------------------------------- rows
@@ -354,6 +378,12 @@ def _lines(nodes: Sequence[Node]) -> str:
     if found == list(range(found[0], found[-1] + 1)):
         return f"lines {found[0]}–{found[-1]}"
     return "lines " + ", ".join(map(str, found))
+
+
+def done_words(compiled: Compiled) -> str:
+    """What was made of a function, in a line: its kernels, and what each computes."""
+    rows = [f"{k.name} ({k.kind}): {k.operators}" for k in _kernel_rows(compiled)]
+    return f"{_title(compiled)}: {'; '.join(rows)}" if rows else _title(compiled)
 
 
 def _kernel_rows(compiled: Compiled) -> list[KernelRow]:
@@ -433,7 +463,7 @@ def _speed_rows(scaling: Scaling | None) -> list[SpeedRow]:
                 c.speedup_high,
             )
             status, _ = ratio_words(*numbers[2:])
-            verdict = {"slower": "slower than NumPy", "same": "no difference"}.get(status, "")
+            verdict = VERDICTS[status]
         rows.append(SpeedRow(point.size, *numbers, c.ulp, point.first_call, verdict))
     return rows
 
@@ -452,7 +482,8 @@ def _speed_notes(scaling: Scaling | None) -> list[str]:
     by_reason: dict[str, list[int]] = {}
     for size, why in scaling.skipped:
         by_reason.setdefault(why, []).append(size)
-    notes += [words] if (words := _others_words(scaling.others)) else []
+    if words := _others_words(scaling.others):
+        notes.append(f"{words}: the times are uncertain")
     for why, sizes in by_reason.items():
         notes.append(f"not measured: batch {', '.join(f'{n:,}' for n in sizes)} ({why})")
     return notes

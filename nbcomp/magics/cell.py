@@ -9,6 +9,7 @@ must not know how results are shown.
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -251,14 +252,17 @@ def _run_last(shell: InteractiveShell, last: ast.stmt, name: str, recording: Rec
             namespace.pop(stand_in, None)
 
 
-def call_of(shell: InteractiveShell, expression: str, inputs: str = "") -> Call:
+def call_of(shell: InteractiveShell, expression: str, inputs: str = "", keep: bool = False) -> Call:
     """The call that an expression like `f(x, y)`, or the name of a function, stands for, executed.
 
-    A plain function is compiled for it; its name keeps its meaning.
+    A plain function is compiled for it; with `keep`, its name stands for the compiled one then.
     """
     __tracebackhide__ = True
     namespace = shell.user_ns
     node = ast.parse(expression.strip(), "<call>", "eval").body
+    callee = node.func if isinstance(node, ast.Call) else node
+    if isinstance(callee, ast.Name) and not hasattr(builtins, callee.id):
+        _named(namespace, callee.id)
 
     def value_of(part: ast.expr) -> Any:
         return eval(compile(ast.Expression(part), "<call>", "eval"), namespace)
@@ -277,12 +281,18 @@ def call_of(shell: InteractiveShell, expression: str, inputs: str = "") -> Call:
     else:
         raise UsageError(f"expected a call such as f(x), not {expression!r}")
     call.make()
+    if keep and isinstance(callee, ast.Name):
+        old = namespace.get(callee.id)
+        if isinstance(old, FunctionType) and call.function.__wrapped__ is old:
+            namespace[callee.id] = call.function
     return call
 
 
 def _compiled(value: Any) -> Any:
     if not callable(value):
         raise UsageError(f"expected a function, not a {type(value).__name__}")
+    if why := why_not(value):
+        raise UsageError(why)
     return value if is_compiled(value) else nbcomp.jit(value)
 
 
@@ -293,13 +303,28 @@ def _named(namespace: Namespace, name: str) -> Any:
 
 
 def function_named(shell: InteractiveShell, name: str) -> Any:
-    """The compiled function of that name; UsageError says what is missing."""
+    """The function of that name, compiled or refused; UsageError says what is missing."""
     function = _named(shell.user_ns, name)
     if not is_compiled(function):
-        raise UsageError(f"{name} is not a compiled function: define it in a %%compile cell")
-    if function.compiled is None:
+        raise UsageError(
+            why_not(function)
+            or f"{name} is not a compiled function: define it in a %%compile cell, or call it with "
+            f"%compile {name}(…)"
+        )
+    if function.compiled is None and not function.fallbacks:
         raise UsageError(f"{name} has not been compiled yet: call it once")
     return function
+
+
+def compiled_named(shell: InteractiveShell, name: str) -> Any:
+    """The newest variant of the function of that name; UsageError says why there is none."""
+    function = function_named(shell, name)
+    if function.compiled is None:
+        reason = function.fallbacks[-1]
+        where = f" ({reason.location})" if reason.location else ""
+        hint = f"; {reason.hint}" if reason.hint else ""
+        raise UsageError(f"{name} runs in NumPy: {reason.message}{where}{hint}")
+    return function.compiled
 
 
 # --------------------------------------------------------------------------------------- inputs
@@ -308,7 +333,7 @@ def function_named(shell: InteractiveShell, name: str) -> Any:
 def call_with_inputs(function: Any, namespace: Namespace, inputs: str) -> Call:
     """Find arguments for a function that is not called in the cell."""
     if inputs:
-        return Call(function, eval(f"({inputs},)", namespace))
+        return _call_with(function, namespace, inputs)
     plain: Callable[..., Any] = function.__wrapped__
     try:
         signature = inspect.signature(plain, eval_str=True)
@@ -331,6 +356,19 @@ def call_with_inputs(function: Any, namespace: Namespace, inputs: str) -> Call:
         else:
             args.append(found)
     return Call(function, tuple(args), kwargs)
+
+
+def _call_with(function: Any, namespace: Namespace, inputs: str) -> Call:
+    """A call with the text of its arguments, positional and by name."""
+    try:
+        make = compile(f"_({inputs})", "<inputs>", "eval")
+    except SyntaxError as error:
+        raise UsageError(
+            f'--inputs takes arguments such as "x, y" or "x=np.ones(4)", not "{inputs}"'
+        ) from error
+    collect = {"_": lambda *args, **kwargs: Call(function, args, kwargs)}
+    call: Call = eval(make, namespace, collect)
+    return call
 
 
 def _input(parameter: inspect.Parameter, namespace: Namespace, rng: np.random.Generator) -> Any:

@@ -12,11 +12,19 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import display
 
 from nbcomp.display.bundle import Explanation, Listing, Report
-from nbcomp.display.view import SECTIONS, kernel_text, remark_row
-from nbcomp.magics.cell import UsersFrames, call_of, function_named, restored_on_error, run_cell
+from nbcomp.display.view import SECTIONS, count, done_words, kernel_text, remark_row
+from nbcomp.magics.cell import (
+    UsersFrames,
+    call_of,
+    compiled_named,
+    function_named,
+    restored_on_error,
+    run_cell,
+)
 from nbcomp.magics.measuring import Options, report_on
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.settings import NbComp
+from nbcomp.trace import Remark
 
 
 def unquoted(text: str) -> str:
@@ -83,13 +91,15 @@ class CompilerMagics(Magics):
     def compile(self, line: str, cell: str | None = None) -> Any:
         """Compile the functions of this cell and show what became of them.
 
-        The cell is ordinary Python.  When its last line calls a function, as in `f(x)`, that call
-        gives the inputs and its value is the value of the cell; otherwise the inputs come from
-        --inputs, from annotations such as `x: nbcomp.f32[8, 64]`, or from variables with the
-        parameters' names.  The report is shown and the functions are compiled functions from then
+        The cell is ordinary Python, and runs as such: the report is about the functions its last
+        line calls, as in `f(x)`, and the value of the cell is that of its last line.  In a cell of
+        nothing but definitions the last function is called, with inputs from --inputs, from
+        annotations such as `x: nbcomp.f32[8, 64]`, or copies of variables with the parameters'
+        names.  The report is shown and the functions are compiled functions from then
         on.
 
-        `%compile f(x)` returns the report of one call, and `%compile` the last report.
+        `%compile f(x)` returns the report of one call, and f is a compiled function from then on;
+        `%compile` returns the last report.
         """
         __tracebackhide__ = True
         args = parse_argstring(self.compile, line)
@@ -98,7 +108,7 @@ class CompilerMagics(Magics):
             if cell is not None:
                 return self._cell(cell, args.inputs, chosen)
             if args.call:
-                call = call_of(self.notebook, " ".join(args.call), args.inputs)
+                call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=True)
                 self.last = report_on(call, chosen)
             if self.last is None:
                 raise UsageError("nothing was compiled yet")
@@ -130,7 +140,7 @@ class CompilerMagics(Magics):
     def ir(self, line: str) -> Listing:
         """The text of a compiled function at one level: its graph, loops, LLVM IR or assembly."""
         args = parse_argstring(self.ir, line)
-        compiled = function_named(self.notebook, args.function).compiled
+        compiled = compiled_named(self.notebook, args.function)
         text = compiled.text(args.level)
         if args.level in ("llvm", "asm") and not args.raw:
             text = "\n\n".join(kernel_text(k, args.level) for k in compiled.kernels)
@@ -142,8 +152,17 @@ class CompilerMagics(Magics):
     def explain(self, line: str) -> Explanation:
         """What was decided about a compiled function, line by line: done or not done, and why."""
         name = parse_argstring(self.explain, line).function
-        remarks = function_named(self.notebook, name).compiled.explain()
-        return Explanation(f"{name}: {len(remarks)} remarks", tuple(map(remark_row, remarks)))
+        function = function_named(self.notebook, name)
+        refused = [
+            Remark("missed", "numpy", r.message, r.location, r.hint) for r in function.fallbacks
+        ]
+        compiled = function.compiled
+        remarks = [*refused, *(compiled.explain() if compiled else ())]
+        title = f"{name}: {count(len(remarks), 'remark')}"
+        if refused:
+            title += ", it runs in NumPy" if compiled is None else ", some calls run in NumPy"
+        done = done_words(compiled) if compiled else ""
+        return Explanation(title, tuple(map(remark_row, remarks)), done)
 
     @magic_arguments()
     @argument("call", nargs="+", help="a call such as f(x, y)")

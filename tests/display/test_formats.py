@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -304,3 +305,30 @@ def test_an_unmeasured_compilation(compiled: SimpleNamespace) -> None:
 def test_importing_the_display_imports_no_plotting_library() -> None:
     program = "import nbcomp.display.bundle, sys; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_verdict_is_about_speed_and_has_its_own_column(report: Report) -> None:
+    assert [row.verdict for row in report.view.speed] == ["slower than NumPy", *["faster"] * 3]
+    assert "differs  verdict" in report.speed
+    assert "unclear" in ratio_words(1.2, 0.5, 2.0)[1]
+    assert "about as fast as NumPy" in ratio_words(1.0, 0.95, 1.04)[1]
+
+
+def test_a_disturbed_speed_up_is_called_uncertain_beside_the_number(report: Report) -> None:
+    busy = replace(report.comparison, others=1.5)
+    (line,) = [s for s in view(report.compiled, busy).sentences if "faster" in s]
+    assert line.endswith("uncertain: other programs kept 1.5 cores busy meanwhile")
+
+
+def test_a_difference_near_zero_is_said_by_the_size_of_the_answer(report: Report) -> None:
+    found = (bench.Difference("result", 79433.0, 5e-15, "", 6.0),)
+    words = view(report.compiled, replace(report.comparison, differences=found)).sentences
+    said = "largest difference from NumPy's answer 5e-15, 6.0 times the size of the largest"
+    assert any(s.startswith(said) for s in words)
+    assert not any("ulp" in s for s in words)
+
+
+def test_descriptions_of_passes_are_not_cut(report: Report) -> None:
+    shown = " ".join(text(report.view, 60).split())
+    for row in report.view.passes:
+        assert row.description in shown

@@ -60,12 +60,13 @@ def test_explain(data: Any) -> None:
     assert str(explanation).startswith("f: ")
 
 
-def test_compile_returns_a_report_and_leaves_names_alone(data: Any) -> None:
+def test_compile_returns_a_report_and_leaves_the_function_compiled(data: Any) -> None:
     data.run("def g(v):\n    return v + 1\nplain = g")
     report = data.value("%compile g(x * 2)")
     assert isinstance(report, Report)
     np.testing.assert_array_equal(report.value, np.full((6, 5), 3.0))
-    assert data.names["g"] is data.names["plain"]
+    assert data.names["g"].__wrapped__ is data.names["plain"]
+    assert "g: 1 operator in 1 kernel" in str(data.value("%explain g"))
     assert data.value("%compile f(x, scale=3.0)").comparison.agrees
     assert data.value("%compile g --inputs x").value.shape == (6, 5)
 
@@ -162,3 +163,25 @@ def test_loading_imports_no_plotting_library_and_no_compiler() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_explain_after_a_fallback_gives_the_reason(data: Any) -> None:
+    data.value("%%compile\ndef h(v):\n    return np.fft.fft(v)\nh(x)")
+    said = str(data.value("%explain h"))
+    assert said.startswith("h: 1 remark, it runs in NumPy")
+    assert "np.fft.fft" in said
+    assert "np.fft.fft" in usage_error(data, "%ir h asm")
+
+
+def test_names_and_inputs_that_are_wrong_are_said_plainly(data: Any) -> None:
+    assert usage_error(data, "%compile nothere(3)") == "name 'nothere' is not defined"
+    assert data.value('%compile f --inputs "v=np.ones(4), scale=3.0"').value.shape == (4,)
+    assert "--inputs takes arguments" in usage_error(data, '%compile f --inputs "v=="')
+    data.run("def gen(v):\n    yield v")
+    assert "gen is a generator" in usage_error(data, "%compile gen(x)")
+
+
+def test_only_commands_that_work_are_suggested(data: Any) -> None:
+    assert "%ir f asm" in str(data.value("%compile f(x)"))
+    data.run("short = lambda v: v + 1")
+    assert "%ir" not in str(data.value("%compile short(x)"))
