@@ -21,7 +21,7 @@ from nbcomp.frontend.result import Out, Own, Record, Static, Tree, ViewOf
 from nbcomp.frontend.selection import Selection, refusal
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Storage
-from nbcomp.frontend.tracer import Tracer
+from nbcomp.frontend.tracer import STANDS_IN, Tracer
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Input, Op
 from nbcomp.ops.move import Transpose, transposed
@@ -125,7 +125,7 @@ class Outputs:
         if type(value) is slice:
             return Static(slice(known(value.start), known(value.stop), known(value.step)))
         value = self.session.numpy_function(value)
-        if _is_internal(value):
+        if _is_internal(value) or (isinstance(value, str) and STANDS_IN in value):
             raise Unsupported(
                 f"{self.session.name} returns a {type(value).__name__} that was made while"
                 " compiling and has no meaning outside",

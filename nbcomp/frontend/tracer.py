@@ -25,6 +25,7 @@ from nbcomp.frontend.storage import Place
 from nbcomp.graph.ir import Node
 from nbcomp.types import DType
 
+STANDS_IN = ", known at run time>"  # ends the representation of a tracer
 MOST_ITERATIONS = 2_000  # of a loop over an array, all of which become nodes
 
 
@@ -240,12 +241,22 @@ class Tracer:
 
     def __repr__(self) -> str:
         kind = "scalar" if self._scalar else "array"
-        return f"<{kind} {self._type}, known at run time>"
+        return f"<{kind} {self._type}{STANDS_IN}"
+
+    def __str__(self) -> str:
+        return str(self._text())
 
     def __format__(self, spec: str) -> str:
-        if spec:
-            return format(self._value("format"), spec)
-        return repr(self)
+        return format(self._value("format") if spec else self._text(), spec)
+
+    def _text(self) -> Any:
+        """The value, where it is known, to be written; raises `Unsupported` elsewhere."""
+        self._session.check()
+        value = self._session.known(read(self))
+        if value is None:
+            hint = "make the text of what the function returns"
+            raise Unsupported("the text of an array known at run time", here(), hint)
+        return value[()] if self._scalar else value
 
     def __round__(self, digits: int | None = None) -> Any:
         if digits is None and self._scalar:

@@ -52,6 +52,21 @@ def test_functions_made_while_compiling_are_refused(function: Any) -> None:
         capture(function, (X,), {})
 
 
+@pytest.mark.parametrize(
+    "function",
+    [str, lambda x: f"{x}", lambda x: (x, f"{x[0]}"), lambda x: [repr(x)], "{}".format],
+    ids=["str", "f-string", "scalar", "repr", "format"],
+)
+def test_texts_of_arrays_are_numpys(function: Any) -> None:
+    def f(x: Any) -> Any:
+        return function(x + 1)
+
+    with pytest.raises(Unsupported):
+        capture(f, (X,), {})
+    with pytest.warns(nbcomp.NumpyFallback):
+        same(nbcomp.jit(f)(X), f(X))
+
+
 def test_numbers_in_keys_and_slices(agree: Agree) -> None:
     agree(lambda n, x: ({n: x + 1}, slice(0, n)), 3, X)
 
