@@ -47,6 +47,7 @@ class Buffer:
     strides: tuple[int, ...]
     role: Literal["input", "output", "temp", "local"] = "input"
     alias: str = ""
+    aligned: bool = True
 
     @property
     def memory(self) -> str:

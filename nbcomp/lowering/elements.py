@@ -26,6 +26,7 @@ from nbcomp.loop.grammar import (
     Var,
     affine,
     children,
+    const,
 )
 from nbcomp.lowering.writer import Writer
 
@@ -133,6 +134,8 @@ class Elements:
         operand = node.inputs[0]
         axes = node.op.axes
         total: Expr | None = None
+        if node.op.fn == "add" and node.type.dtype.kind == "f":
+            total = const(node.op.identity(node.type.dtype), node.type.dtype)
         for position in np.ndindex(*(operand.shape[k] for k in axes)):
             full = full_index(index, operand.shape, axes, node.op.keepdims, position)
             term = yield operand, full

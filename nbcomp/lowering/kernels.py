@@ -59,7 +59,7 @@ def copy_kernel(node: Node, name: str, strides: tuple[int, ...]) -> Kernel:
     """Copies a contiguous array into one with these strides (in elements)."""
     dtype, shape = node.type.dtype, node.shape
     source = Buffer("new", dtype, shape, contiguous_strides(shape), "input")
-    target = Buffer(name, dtype, shape, strides, "output")
+    target = Buffer(name, dtype, shape, strides, "output", aligned=False)
     writer = Writer()
     with writer.loops([AXES[k % 8] for k in range(len(shape))], list(shape)) as index:
         writer.add(Store(target, index, Load(dtype, source, index), node.location))

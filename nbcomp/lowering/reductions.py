@@ -25,7 +25,6 @@ from nbcomp.loop.grammar import (
     index_add,
     index_scale,
     loop_var,
-    neutral,
     walk_expr,
 )
 from nbcomp.lowering.elements import Elements, Index
@@ -157,10 +156,10 @@ class Reduction(GroupLowering):
         return tuple(space[k] for k in components)
 
     def start(self, buffer: Buffer, at: Index, node: Node) -> None:
-        """buffer[at, …] = the value a reduction starts from."""
+        """buffer[at, …] = the value a reduction starts from: for a sum 0.0, so that one of -0.0
+        only is 0.0, as in NumPy."""
         assert isinstance(node.op, Reduce)
-        empty = math.prod(self.group.space[k] for k in self.group.axes) == 0
-        value = node.op.identity(buffer.dtype) if empty else neutral(node.op.fn, buffer.dtype)
+        value = node.op.identity(buffer.dtype)
         for position in np.ndindex(*buffer.shape[len(at) :]):
             own = tuple(affine(int(p)) for p in position)
             self.writer.add(Store(buffer, (*at, *own), const(value, buffer.dtype), node.location))

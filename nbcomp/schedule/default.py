@@ -191,6 +191,8 @@ def _streams(store: Store, vector: str, kernel: Kernel) -> bool:
     buffer = store.buffer
     if not vector or buffer.role not in ("output", "temp") or buffer.nbytes < ALIGNED:
         return False
+    if not buffer.aligned:
+        return False
     if any(b.memory == buffer.memory for b in _read(kernel)):
         return False
     line = 64 // buffer.dtype.itemsize
