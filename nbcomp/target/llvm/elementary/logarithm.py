@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nbcomp.target.llvm.elementary import coefficients as c
-from nbcomp.target.llvm.elementary.split import LN2, in_double, mantissa_exponent
+from nbcomp.target.llvm.elementary.split import LN2, fast_two_sum, in_double, mantissa_exponent
 from nbcomp.target.llvm.lanes import BIAS, INFINITE, MANTISSA, V
 
 
@@ -159,9 +159,13 @@ def arcsinh(x: V, single: bool) -> V:
 def arccosh(x: V, single: bool) -> V:
     """acosh x = log1p(t + sqrt(t² + 2t)), t = x - 1; NaN below 1."""
     t = x - 1
-    root = t.fma(t, t + t).sqrt()
-    total = root + t
-    low = t - (total - root)
+    twice = t + t
+    square = t.fma(t, twice)
+    root = square.sqrt()
+    total, low = fast_two_sum(root, t)
+    if not single:  # what the square and its root lost in rounding
+        error = (-root).fma(root, square) + t.fma(t, twice - square)
+        low = low + root.gt(0).select(error * 0.5 / root, 0)
     result = _log1p_or_log2x(x, total, low, single)
     return x.lt(1).select(x.const(math.nan), result)
 

@@ -30,6 +30,13 @@ def fast_two_sum(a: V | float, b: V) -> Sum:
     return total, b - (total - a)
 
 
+def two_sum(a: V, b: V) -> Sum:
+    """a + b exactly, whichever is larger (D. E. Knuth, Art of Computer Programming 2, 4.2.2)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
 def two_product(a: V, b: V | float) -> Sum:
     """a · b exactly."""
     product = a * b

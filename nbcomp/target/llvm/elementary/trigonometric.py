@@ -11,7 +11,7 @@ import math
 from nbcomp.target.llvm import outline
 from nbcomp.target.llvm.elementary import coefficients as c
 from nbcomp.target.llvm.elementary.payne_hanek import reduce_lanes
-from nbcomp.target.llvm.elementary.split import fast_two_sum, magic
+from nbcomp.target.llvm.elementary.split import fast_two_sum, magic, two_product, two_sum
 from nbcomp.target.llvm.lanes import V
 
 _SIN = {"float": c.SIN_F32, "double": c.SIN_F64}
@@ -22,7 +22,7 @@ _COS = {"float": c.COS_F32, "double": c.COS_F64}
 # where it cancels what the first left, nothing is lost.
 _HALF_PI = {
     "float": ("0x1.921fb6p0", "-0x1.77p-25", "-0x1.e973dcp-35", "-0x1.676734p-60"),
-    "double": ("0x1.921fb54442d18p0", "0x1.1a626331p-54", "0x1.1701b839a252p-88"),
+    "double": ("0x1.921fb54442d18p0", "0x1.1a626331p-54", "0x1.1701b839a252p-88", "0"),
 }
 _LIMIT = {"float": 2.0**15, "double": 2.0**20}
 
@@ -34,15 +34,18 @@ def reduce(x: V) -> tuple[V, V, V]:
 
 
 def _reduce(a: V) -> list[V]:
-    p1, p2, *others = map(float.fromhex, _HALF_PI[a.element])
+    p1, p2, p3, p4 = map(float.fromhex, _HALF_PI[a.element])
     shifted = a.fma(2 / math.pi, magic(a))
     n = shifted - magic(a)
     first = n.fma(-p1, a)  # exact
     r = n.fma(-p2, first)
     low = n.fma(-p2, first - r)
-    for p in others:
-        low = n.fma(-p, low)
-    r, low = fast_two_sum(r, low)
+    if a.element == "double":
+        low = n.fma(-p3, low)
+    else:  # p3 may cancel what is left, too
+        third, third_low = two_product(n, p3)
+        r, lost = two_sum(r, -third)
+        low = n.fma(-p4, (low - third_low) + lost)
     large = a.gt(_LIMIT[a.element]) & a.lt(math.inf)
     usual = [r, low, shifted.bits()]
     return outline.rarely(large, usual, lambda: _huge(a, large, usual))
