@@ -34,6 +34,7 @@ from nbcomp.schedule import steps
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
+TILE = 32  # columns of a block that is read along the other axis: its cache lines stay in reach
 SHORT = 8  # a loop this short is written out, and the loop around it vectorised
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 ALIGNED = 256 << 10  # bytes from which the run time aligns an array to a cache line
@@ -45,6 +46,7 @@ def default_schedule(kernel: Kernel, machine: Machine) -> Kernel:
     for position in range(len(kernel.stages)):
         kernel = _split_product(kernel, position, machine, notes)
         kernel = _fuse_stage(kernel, position, notes)
+        kernel = _tile_stage(kernel, position, notes)
         kernel = _vectorize_stage(kernel, position, notes)
         kernel = _parallelize_stage(kernel, position, notes)
     kernel = _stream(kernel, machine, notes)
@@ -83,6 +85,46 @@ def _fuse_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
             again = True
             break
     return kernel
+
+
+def _tile_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
+    """Tile a pair of loops whose inner one strides through memory that the outer one walks in order.
+
+    Otherwise every element read brings a cache line of which the rest is gone before it is needed.
+    """
+    stage = kernel.stages[position]
+    if not isinstance(stage, For) or len(stage.body) != 1:
+        return kernel
+    (inner,) = stage.body
+    if not isinstance(inner, For) or any(isinstance(s, For | Call) for s in inner.body):
+        return kernel
+    if cost.has_accumulate(inner.body) or min(cost.extent_of(stage), cost.extent_of(inner)) < TILE:
+        return kernel
+    strides = [(_stride(e, stage.var), _stride(e, inner.var)) for e in _loads(inner.body)]
+    if not any(abs(across) == 1 and abs(along) > 1 for across, along in strides):
+        return kernel
+    try:
+        kernel = steps.split(kernel, inner.var, TILE)
+        kernel = steps.interchange(kernel, stage.var, f"{inner.var}_o")
+    except ScheduleError:
+        return kernel
+    notes += [f'split("{inner.var}", {TILE})', f'interchange("{stage.var}", "{inner.var}_o")']
+    return kernel
+
+
+def _loads(body: tuple[Stmt, ...]) -> list[Load]:
+    """What a body reads."""
+    roots = [root for s in body for root in expressions(s)]
+    return [e for root in roots for e in walk_expr(root) if isinstance(e, Load)]
+
+
+def _stride(load: Load, var: str) -> int:
+    """How far a load moves in memory, in elements, from one iteration of a loop to the next."""
+    total = 0
+    for index, stride in zip(load.indices, load.buffer.strides, strict=True):
+        if isinstance(index, Affine):
+            total += dict(index.terms).get(var, 0) * stride
+    return total
 
 
 def _innermost(stage: Stmt) -> list[tuple[For, For | None]]:
