@@ -161,7 +161,10 @@ class Outputs:
         if storage.read is not None:
             own = Own(storage.read.source)
             return ViewOf(own, self._checked(value)) if place.derived else own
-        if any(id(other) in self._places for other in storage.doubts):
+        bases = list(storage.bases())
+        if any(id(other) in self._places for other in (*storage.doubts, *bases)):
+            raise self._unclear()
+        if any(base.read is not None for base in bases):
             raise self._unclear()
         if len(self._places[id(storage)]) == 1:
             return Out(self.add(place.read()))

@@ -9,7 +9,7 @@ and layouts, not tracers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,10 @@ from nbcomp.ops.index import put
 from nbcomp.ops.move import Diagonal
 
 Array = np.ndarray[Any, Any]
+RUN_TIME_VIEW = (
+    "an integer index known only at run time gives a view here; it can only be read, and only"
+    " until the array is written to"
+)
 
 
 @dataclass(eq=False)
@@ -32,7 +36,8 @@ class Storage:
     read: the input it is, if any.  layout: an array laid out as NumPy lays out this one, or None
     for row-major order.  certain: whether that is known to be NumPy's layout.  doubts: storages
     that are copies or views of this one, which only an unknown layout would tell.  foreign: it is
-    an array that the function neither got nor made.
+    an array that the function neither got nor made.  view_of: the storage this one is a view of,
+    at a place known at run time only; it can be read while nobody writes to either.
     """
 
     node: Node
@@ -42,6 +47,24 @@ class Storage:
     foreign: bool = False
     version: int = 0
     doubts: list[Storage] = field(default_factory=list)
+    view_of: Storage | None = None
+
+    def __post_init__(self) -> None:
+        self._seen = self.view_of.version if self.view_of is not None else 0
+
+    def bases(self) -> Iterator[Storage]:
+        """The storages this one is a view of, the nearest first."""
+        base = self.view_of
+        while base is not None:
+            yield base
+            base = base.view_of
+
+    def check_current(self) -> None:
+        """Raise `Unsupported` for a view at a run-time place whose base was written to since."""
+        if self.view_of is not None:
+            if self.view_of.version != self._seen:
+                raise Unsupported(RUN_TIME_VIEW, hint="write .copy() after the index")
+            self.view_of.check_current()
 
     def stand_in(self) -> Array:
         """An array with this one's dtype, shape and strides; its contents mean nothing."""
@@ -83,6 +106,7 @@ class Place:
 
     def read(self) -> Node:
         """The present value."""
+        self.storage.check_current()
         return self._levels()[-1]
 
     def _levels(self) -> list[Node]:
@@ -121,6 +145,8 @@ class Place:
                 "the function writes to an array that it neither gets nor makes",
                 hint="pass the array as an argument",
             )
+        if self.storage.view_of is not None:
+            raise Unsupported(RUN_TIME_VIEW, hint="write to it by its index: x[i] = ...")
         if self.storage.doubts:
             raise Unsupported(
                 "whether this array shares its memory with one it was reshaped from depends on a"

@@ -250,7 +250,9 @@ def _static(session: Session, index: Any) -> Any:
         if x.dtype.kind not in "biu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
         value = session.known(read(x))
-        return read(x) if value is None else value
+        if value is None:
+            return read(x)
+        return value[()] if x._scalar else value
 
     if isinstance(index, tuple):
         return tuple(_static(session, i) for i in index)
@@ -275,6 +277,30 @@ def _is_basic(index: tuple[Any, ...]) -> bool:
     )
 
 
+def _is_run_time_view(index: Any, ndim: int) -> bool:
+    """Whether NumPy gives a view for this index although its whole numbers, NumPy scalars, are
+    known only at run time.  (A 0-d array among them makes it a copy.)
+    """
+    entries = index if isinstance(index, tuple) else (index,)
+    scalars = [i for i in entries if type(i) is Tracer and i._scalar and i.dtype.kind in "iu"]
+    others = [i for i in entries if not any(i is s for s in scalars)]
+    plain = [operator.index(i) if type(i) is Number else i for i in others]
+    if not scalars or not _is_basic(tuple(plain)):
+        return False
+    whole = sum(not (isinstance(i, slice | EllipsisType) or i is None) for i in entries)
+    return whole < ndim or any(not isinstance(i, int | np.integer) for i in plain)
+
+
+def _run_time_view(session: Session, x: Tracer, node: Node, index: Any) -> Tracer:
+    """A view at a place known at run time: its layout is that of the view at 0."""
+    entries = index if isinstance(index, tuple) else (index,)
+    at_zero = tuple(0 if isinstance(i, Node) else i for i in entries)
+    key = at_zero if any(i is Ellipsis for i in at_zero) else (*at_zero, ...)
+    base = x._place.storage
+    layout = x._place.layout[key]
+    return fresh(session, node, layout=layout, certain=base.certain, view_of=base)
+
+
 def _whole(index: tuple[Any, ...], ndim: int) -> bool:
     """Whether the index names one element, which NumPy hands out as a scalar."""
     return len(index) == ndim and all(isinstance(i, int | np.integer) for i in index)
@@ -289,6 +315,7 @@ def _is_run_time_mask(index: Any, shape: tuple[int, ...]) -> bool:
 
 @handles(operator.getitem)
 def _getitem(session: Session, x: Tracer, index: Any) -> Any:
+    run_time_view = not x._scalar and _is_run_time_view(index, len(x.shape))
     index = _static(session, index)
     entries = index if isinstance(index, tuple) else (index,)
     base = read(x)
@@ -296,6 +323,8 @@ def _getitem(session: Session, x: Tracer, index: Any) -> Any:
         return Selection(session, fresh(session, base), index)
     node = take_index(base, index)
     if not _is_basic(entries):
+        if run_time_view:
+            return _run_time_view(session, x, named(node, here()), index)
         certain = not node.shape or len(node.shape) < 2
         scalar = not any(i is Ellipsis for i in entries)
         return fresh(session, named(node, here()), scalar, certain=certain)
