@@ -17,11 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.dispatch import constants
+from nbcomp.frontend.dispatch import constants, deep
 from nbcomp.frontend.location import here
+from nbcomp.frontend.number import known
 from nbcomp.frontend.objects import Lifts, super_of, type_of
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.tracer import holds_traced
+from nbcomp.frontend.tracer import Tracer, holds_traced
 from nbcomp.frontend.writes import CONVERSION, CREATION
 from nbcomp.runtime.plan import Source
 
@@ -131,10 +132,28 @@ class Joiner:
         parts = tuple(original[p] if isinstance(p, slice) else p for p in parts)
         if any(isinstance(p, str) for p in parts):
             raise Unsupported("np.r_ with a string is not compiled", here(), "np.concatenate")
-        arrays = [self._session.call(np.atleast_1d, (p,), {}) for p in parts]
+        arrays = [self._session.call(np.atleast_1d, (p,), {}) for p in self._same_dtype(parts)]
         if self._columns:
             arrays = [a[:, None] if len(a.shape) == 1 else a for a in arrays]
         return self._session.call(np.concatenate, (arrays, -1 if self._columns else 0), {})
+
+    def _same_dtype(self, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The parts with Python numbers as NumPy scalars of the dtype all others have together."""
+        if not any(isinstance(p, int | float) and not isinstance(p, np.generic) for p in parts):
+            return parts
+        parts = deep(known, parts)
+        zeros = [np.zeros(1, p.dtype) if type(p) is Tracer else _zeros(p) for p in parts]
+        dtype = np.r_[tuple(zeros)].dtype
+        return tuple(np.array([p], dtype) if type(p) in (int, float) else p for p in parts)
+
+
+def _zeros(part: Any) -> Any:
+    """Something of a part's dtype for np.r_ to look at."""
+    if isinstance(part, list | tuple):
+        if holds_traced(part):
+            raise Unsupported("np.r_ of a list of arrays with numbers", here(), "np.concatenate")
+        return np.zeros(1, np.asarray(part).dtype)
+    return part
 
 
 def _errstate(session: Session) -> Any:

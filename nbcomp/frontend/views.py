@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.converted import check_element, converted
 from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known, symbol
@@ -282,13 +283,28 @@ def _is_run_time_view(index: Any, ndim: int) -> bool:
     known only at run time.  (A 0-d array among them makes it a copy.)
     """
     entries = index if isinstance(index, tuple) else (index,)
-    scalars = [i for i in entries if type(i) is Tracer and i._scalar and i.dtype.kind in "iu"]
-    others = [i for i in entries if not any(i is s for s in scalars)]
-    plain = [operator.index(i) if type(i) is Number else i for i in others]
-    if not scalars or not _is_basic(tuple(plain)):
+    if not any(map(_is_scalar, entries)) or not _is_basic_now(index):
         return False
-    whole = sum(not (isinstance(i, slice | EllipsisType) or i is None) for i in entries)
-    return whole < ndim or any(not isinstance(i, int | np.integer) for i in plain)
+    return not _names_element(index, ndim)
+
+
+def _is_scalar(entry: Any) -> bool:
+    """Whether an entry of an index is a traced NumPy integer."""
+    return type(entry) is Tracer and entry._scalar and entry.dtype.kind in "iu"
+
+
+def _is_basic_now(index: Any) -> bool:
+    """Whether an index is basic, traced NumPy integers among its whole numbers."""
+    entries = index if isinstance(index, tuple) else (index,)
+    rest = tuple(i for i in entries if not _is_scalar(i) and type(i) is not Number)
+    return _is_basic(rest)
+
+
+def _names_element(index: Any, ndim: int) -> bool:
+    """Whether a basic index has a whole number for each axis and nothing else."""
+    entries = index if isinstance(index, tuple) else (index,)
+    skips = (slice, EllipsisType, type(None))
+    return len(entries) == ndim and not any(type(i) in skips for i in entries)
 
 
 def _run_time_view(session: Session, x: Tracer, node: Node, index: Any) -> Tracer:
@@ -342,9 +358,14 @@ def _setitem(session: Session, x: Tracer, index: Any, value: Any) -> None:
         kind = x.dtype.type.__name__
         raise TypeError(f"'numpy.{kind}' object does not support item assignment")
     x._place.check_writable("assignment destination is read-only")
+    basic = _is_basic_now(index)
+    if basic and _names_element(index, len(x.shape)):
+        check_element(value, x.shape, x.dtype)
     index = _static(session, index)
     if type(value) is Selection:
         node = selected(x, value, index)
+    elif basic or type(value) in (list, tuple, float, Number):
+        node = assign(read(x), index, converted(session, value, x.dtype))
     else:
         node = assign(read(x), index, lower(session, value))
     x._place.write(named(node, here()))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.converted import converted, members
 from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named, unknown
 from nbcomp.frontend.idioms import refusal
 from nbcomp.frontend.location import here
@@ -58,7 +59,7 @@ for _function, _complaint in WRITERS.items():
 @handles(np.ndarray.fill)
 def _fill(session: Session, x: Tracer, value: Any) -> None:
     x._place.check_writable("assignment destination is read-only")
-    x._place.write(assign(read(x), ..., lower(session, value)))
+    x._place.write(assign(read(x), ..., converted(session, value, x.dtype)))
 
 
 @handles(np.ndarray.sort)
@@ -219,6 +220,8 @@ def _array(
             node = cast(read(x), supported(wanted))
             result = fresh_like(session, x, node, order)
     elif type(object) is Number or holds_traced(object) or _holds_array(object):
+        if dtype is not None and isinstance(object, list | tuple):
+            members(session, object, supported(dtype))
         node = NUMPY[np.array].trace(lower(session, _adopted(session, object)), dtype)
         result = fresh(session, named(node, here()))
     else:

@@ -23,6 +23,7 @@ from nbcomp.ops.index import index
 from nbcomp.ops.join import flat
 from nbcomp.ops.move import expanded, reshaped, squeezed, transposed
 from nbcomp.ops.operand import (
+    as_array,
     as_node,
     ask,
     broadcast_shape,
@@ -115,9 +116,9 @@ def _matmul(x1: Any, x2: Any, dtype: Any = None) -> Node:
 
 @traces(np.dot)
 def _dot(a: Any, b: Any) -> Node:
-    left, right = as_node(a), as_node(b)
+    left, right = as_array(a), as_array(b)
     if not left.shape or not right.shape:
-        return traced(np.multiply, a, b)
+        return traced(np.multiply, left, right)
     if len(right.shape) <= 2:
         if left.shape[-1] != right.shape[0]:
             np.dot(np.empty(left.shape), np.empty(right.shape))  # raises
@@ -138,7 +139,7 @@ def _product_with_matrix(a: Node, b: Node) -> Node:
 
 @traces(np.vdot)
 def _vdot(a: Any, b: Any) -> Node:
-    left, right = flat(as_node(a)), flat(as_node(b))
+    left, right = flat(as_array(a)), flat(as_array(b))
     if left.shape != right.shape:
         np.vdot(np.empty(left.shape), np.empty(right.shape))  # raises
     return product(left, right)
@@ -146,9 +147,9 @@ def _vdot(a: Any, b: Any) -> Node:
 
 @traces(np.inner)
 def _inner(a: Any, b: Any) -> Node:
-    left, right = as_node(a), as_node(b)
+    left, right = as_array(a), as_array(b)
     if not left.shape or not right.shape:
-        return traced(np.multiply, a, b)
+        return traced(np.multiply, left, right)
     if left.shape[-1] != right.shape[-1]:
         np.inner(np.empty(left.shape[-2:]), np.empty(right.shape[-2:]))  # raises
     return contracted(left, right, [len(left.shape) - 1], [len(right.shape) - 1])
@@ -156,7 +157,7 @@ def _inner(a: Any, b: Any) -> Node:
 
 @traces(np.outer)
 def _outer(a: Any, b: Any) -> Node:
-    return traced(np.multiply, expanded(flat(as_node(a)), 1), flat(as_node(b)))
+    return traced(np.multiply, expanded(flat(as_array(a)), 1), flat(as_array(b)))
 
 
 def contracted(a: Node, b: Node, a_axes: Sequence[int], b_axes: Sequence[int]) -> Node:
@@ -177,7 +178,7 @@ def contracted(a: Node, b: Node, a_axes: Sequence[int], b_axes: Sequence[int]) -
 
 @traces(np.tensordot)
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
-    left, right = as_node(a), as_node(b)
+    left, right = as_array(a), as_array(b)
     if isinstance(axes, int | np.integer):
         pairs = (list(range(-int(axes), 0)), list(range(int(axes))))
     else:

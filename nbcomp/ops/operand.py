@@ -114,6 +114,14 @@ def as_node(value: Any) -> Node:
     return constant(value)
 
 
+def as_array(value: Any) -> Node:
+    """The node for an operand that NumPy makes an array first: a Python number, now or at run
+    time, has a dtype that no longer gives way.
+    """
+    node = as_node(value)
+    return cast(node, node.type.dtype) if node.weak else node
+
+
 def holds_node(value: Any) -> bool:
     """Whether there is a node in this nested list."""
     if isinstance(value, list | tuple):

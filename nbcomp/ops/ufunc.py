@@ -22,6 +22,7 @@ from nbcomp.loop.grammar import Apply, Expr, Select, const
 from nbcomp.ops import values
 from nbcomp.ops.operand import (
     NUMBERS,
+    as_array,
     as_node,
     broadcast_shape,
     broadcast_to,
@@ -98,9 +99,9 @@ class Ufunc(Elementwise):
     @classmethod
     def outer(cls, A: Any, B: Any, **options: Any) -> Node:
         """The ufunc of every element of A with every element of B: `np.add.outer`."""
-        a = A if type(A) in NUMBERS else as_node(A)
-        b = B if type(B) in NUMBERS else as_node(B)
-        if isinstance(a, Node) and isinstance(b, Node) and b.shape:
+        a = as_array(A)
+        b = as_array(B)
+        if b.shape:
             a = traced(np.reshape, a, (*a.shape, *(1,) * len(b.shape)))
         return cls.trace(a, b, **options)
 

@@ -1,0 +1,95 @@
+"""Values that NumPy converts one by one, by way of Python numbers, when they go into an array.
+
+A NumPy scalar set at a basic index, and each member of a list, raises OverflowError or ValueError
+where its value does not fit an integer dtype; arrays wrap round instead.  Knows tracers and dtypes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.dispatch import deep, lower
+from nbcomp.frontend.number import Number, known
+from nbcomp.frontend.session import Session
+from nbcomp.frontend.tracer import Tracer, holds_traced, read
+from nbcomp.ops.operand import cast
+from nbcomp.types import FLOAT64, DType
+
+
+def converted(session: Session, value: Any, dtype: DType) -> Any:
+    """The value as an operand for an array of this dtype, converted as a single element is.
+
+    Raises what NumPy raises for a value known now, and `Unsupported` where it may raise for a value
+    known at run time only.
+    """
+    if isinstance(value, list | tuple):
+        return members(session, value, dtype)
+    if type(value) is Number and type(value._value) is float and dtype.kind in "iu":
+        value = known(value)
+    if type(value) is float or (isinstance(value, np.generic) and type(value) is not Tracer):
+        return _by_numpy(value, dtype)
+    if type(value) is not Tracer or not value._scalar or value.dtype == dtype:
+        return lower(session, value)
+    if may_raise(value.dtype, dtype):
+        found = session.known(read(value))
+        if found is None:
+            raise Unsupported(
+                f"NumPy checks that the value of a {value.dtype} scalar fits {dtype}",
+                hint=f"convert it: value.astype(np.{dtype})",
+            )
+        return _by_numpy(found[()], dtype)
+    if dtype.kind == "f" and value.dtype.kind in "iu":  # to a double first
+        return cast(cast(read(value), FLOAT64), dtype)
+    return lower(session, value)
+
+
+def members(session: Session, value: Any, dtype: DType) -> Any:
+    """A list as an operand for an array of this dtype."""
+    if dtype.kind in "iu":
+        value = deep(known, value)
+    if not holds_traced(value):
+        return np.asarray(value, dtype) if _plain(value) else lower(session, value)
+    for member in _flat(value):
+        if type(member) is Tracer and member._scalar and may_raise(member.dtype, dtype):
+            converted(session, member, dtype)
+        if type(member) in (int, float):
+            _by_numpy(member, dtype)
+    return lower(session, value)
+
+
+def may_raise(source: DType, target: DType) -> bool:
+    """Whether a scalar's conversion to an element depends on its value."""
+    return target.kind in "iu" and not np.can_cast(source, target, "safe")
+
+
+def check_element(value: Any, shape: tuple[int, ...], dtype: DType) -> None:
+    """Let NumPy raise for a value that is no scalar, where one element is to be set."""
+    if isinstance(value, list | tuple):
+        if holds_traced(value):
+            raise Unsupported("a list set as one element", hint="x[i] = value")
+        np.zeros((1,) * len(shape), dtype)[(0,) * len(shape)] = value  # type: ignore[assignment]
+    elif isinstance(value, np.ndarray) and value.ndim:
+        zeros = np.zeros(value.shape, value.dtype)
+        np.zeros((1,) * len(shape), dtype)[(0,) * len(shape)] = zeros
+
+
+def _by_numpy(value: Any, dtype: DType) -> Any:
+    """The value as NumPy sets it in an array; raises as NumPy does."""
+    place = np.zeros(1, dtype)
+    with np.errstate(all="ignore"):
+        place[0] = value
+    return place[0]
+
+
+def _plain(value: Any) -> bool:
+    """Whether a list holds numbers only."""
+    return all(isinstance(v, bool | int | float | np.generic) for v in _flat(value))
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return [m for v in value for m in _flat(v)]
+    return [value]
