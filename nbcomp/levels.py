@@ -21,6 +21,7 @@ from nbcomp.graph.passes.fusion import FusedGraph
 from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.loop.interpreter import interpret as interpret_kernel
 from nbcomp.lowering.program import KernelStep, LibraryStep
+from nbcomp.types import contiguous_strides
 
 Run = Callable[..., Any]
 
@@ -102,6 +103,7 @@ class _Memory:
 
     def __init__(self, compiled: Compiled, inputs: list[Any]) -> None:
         program = compiled.program
+        self.layouts = program.layouts
         self.slots: dict[int, Any] = dict(enumerate(inputs)) | dict(program.constants)
         for slot, t in program.outputs:
             self.slots[slot] = np.zeros(max(t.nbytes, 1), np.uint8)
@@ -140,4 +142,6 @@ class _Memory:
     def output(self, slot: int, t: Any) -> Any:
         """A copy of an output."""
         memory = self.slots[slot]
-        return np.frombuffer(memory[: t.nbytes].tobytes(), t.dtype).reshape(t.shape).copy()
+        strides = self.layouts.get(slot, contiguous_strides(t.shape))
+        flat = np.frombuffer(memory[: t.nbytes].tobytes(), t.dtype)
+        return as_strided(flat, t.shape, tuple(s * t.dtype.itemsize for s in strides)).copy()

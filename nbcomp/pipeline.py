@@ -104,7 +104,7 @@ def compile_capture(
     results = results_of(captured)
     writes = _native_writes(captured) if results else {}
     with trace.timed("lower"):
-        program = lower_program(fused, writes)
+        program = lower_program(fused, writes, _rigid(captured.result))
     kernels, steps = _kernels(program, trace, target)
     program = replace(
         program,
@@ -325,11 +325,32 @@ def _place(result: Out | Source, found: list[Out | Source]) -> int:
     return found.index(result)
 
 
+def _rigid(tree: Tree) -> set[int]:
+    """Outputs of which the function returns views: those count on C order."""
+    match tree:
+        case ViewOf(Out(index, _), _):
+            return {index}
+        case Record(_, fields):
+            return set().union(*map(_rigid, fields.values()))
+        case dict():
+            return set().union(*map(_rigid, tree.values()))
+        case list() | tuple():
+            return set().union(*map(_rigid, tree))
+        case _:
+            return set()
+
+
 def _native_writes(captured: Capture) -> dict[int, int]:
     """Output → graph input whose array it becomes, where the array is a graph input."""
     inputs = captured.guards[: len(captured.graph.inputs)]
     places = {guard.source: k for k, guard in enumerate(inputs) if isinstance(guard, ArrayGuard)}
     return {index: places[source] for source, index in captured.writes if source in places}
+
+
+def _layout(program: Program, slot: int, t: TensorType) -> tuple[int, ...] | None:
+    """Strides in bytes of an output that is not in C order."""
+    strides = program.layouts.get(slot)
+    return None if strides is None else tuple(s * t.dtype.itemsize for s in strides)
 
 
 def _plan(
@@ -340,7 +361,7 @@ def _plan(
     results: Results | None,
 ) -> Plan:
     made = [
-        Output(t.dtype, t.shape, slot, scalar=k in captured.scalar_outputs)
+        Output(t.dtype, t.shape, slot, k in captured.scalar_outputs, _layout(program, slot, t))
         for k, (slot, t) in enumerate(program.outputs)
     ]
     outputs: tuple[Output | Given, ...] = tuple(made)

@@ -398,6 +398,22 @@ def buffers_in(stmt: Stmt, without: Stmt | None = None) -> Iterator[Buffer]:
             yield from (e.buffer for e in walk_expr(root) if isinstance(e, Load))
 
 
+def loads_of(stmts: tuple[Stmt, ...]) -> Iterator[Load]:
+    """Everything that is read from memory."""
+    for stmt in walk(stmts):
+        for root in expressions(stmt):
+            yield from (e for e in walk_expr(root) if isinstance(e, Load))
+
+
+def steps_of(load: Load) -> dict[str, int]:
+    """How far a load moves in memory, in elements, with each loop variable: the distance."""
+    steps: dict[str, int] = {}
+    for index, stride in zip(load.indices, load.buffer.strides, strict=True):
+        for var, factor in index.terms if isinstance(index, Affine) else ():
+            steps[var] = steps.get(var, 0) + abs(factor * stride)
+    return steps
+
+
 def variables(expr: Expr) -> set[str]:
     """The names of loop variables and bound values the expression reads."""
     names: set[str] = set()

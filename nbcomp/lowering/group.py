@@ -44,8 +44,8 @@ class Lowered:
 class GroupLowering:
     """One group becoming a kernel."""
 
-    def __init__(self, group: Group, names: dict[Node, str]) -> None:
-        self.group, self.names = group, names
+    def __init__(self, group: Group, names: dict[Node, str], free: set[Node]) -> None:
+        self.group, self.names, self.free = group, names, free
         self.writer = Writer()
         self.elements = Elements(self.writer, group.nodes, names)
         self.buffers: dict[Buffer, Node | None] = {}

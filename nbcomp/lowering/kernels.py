@@ -25,10 +25,13 @@ from nbcomp.lowering.writer import Writer
 from nbcomp.types import contiguous_strides
 
 
-def lower(group: Group, names: dict[Node, str]) -> Lowered:
-    """The kernel of a fused group."""
+def lower(group: Group, names: dict[Node, str], free: set[Node] | None = None) -> Lowered:
+    """The kernel of a fused group.
+
+    free: results that may have any memory order, since nobody but the caller reads them.
+    """
     kinds: dict[str, type[GroupLowering]] = {"map": _Map, "pieces": _Pieces, "reduce": _Reduce}
-    return kinds.get(group.kind, GroupLowering)(group, names).run()
+    return kinds.get(group.kind, GroupLowering)(group, names, free or set()).run()
 
 
 class _Map(Maps):

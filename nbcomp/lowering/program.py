@@ -47,7 +47,8 @@ class Program:
 
     Slots 0..n-1 are the graph's inputs.  constants: slot → array.  outputs: (slot, type) in order.
     temps: slot → byte offset in an arena of `arena` bytes.  writes: output → slot of the input
-    array that the last steps copy it to; such an output is a temp.
+    array that the last steps copy it to; such an output is a temp.  layouts: slot of an output →
+    its strides in elements, where it is not in C order.
     """
 
     steps: tuple[KernelStep | LibraryStep, ...]
@@ -57,6 +58,7 @@ class Program:
     temps: dict[int, int]
     arena: int
     writes: dict[int, int]
+    layouts: dict[int, tuple[int, ...]]
 
     def __str__(self) -> str:
         return "\n\n".join(_describe(s) for s in self.steps)
@@ -68,17 +70,29 @@ def _describe(step: KernelStep | LibraryStep) -> str:
     return f"numpy {step.node.op.name}: {step.node.type}"
 
 
-def lower_program(fused: FusedGraph, writes: dict[int, int] | None = None) -> Program:
+def lower_program(
+    fused: FusedGraph, writes: dict[int, int] | None = None, rigid: set[int] | None = None
+) -> Program:
     """Kernels for all groups, and the memory plan.
 
-    writes: outputs (by position) that are the new content of an input (by position).
+    writes: outputs (by position) that are the new content of an input (by position).  rigid:
+    outputs that must be in C order; all others may be laid out as what they are made from.
     """
-    return _Planner(fused, writes or {}).run()
+    every = set(range(len(fused.graph.outputs)))
+    return _Planner(fused, writes or {}, every if rigid is None else rigid).run()
 
 
 class _Planner:
-    def __init__(self, fused: FusedGraph, writes: dict[int, int]) -> None:
+    def __init__(self, fused: FusedGraph, writes: dict[int, int], rigid: set[int]) -> None:
         self.fused, self.writes = fused, writes
+        outputs = fused.graph.outputs
+        self.free = {
+            n
+            for k, n in enumerate(outputs)
+            if k not in rigid and k not in writes and not fused.graph.users[n]
+            if n.op.name != "copy"  # `x.copy()` is in C order whatever x is
+        }
+        self.layouts: dict[int, tuple[int, ...]] = {}
         self.graph = fused.graph
         self.slot: dict[Node, int] = {}
         self.sizes: dict[int, int] = {}  # temps only, in bytes
@@ -109,7 +123,14 @@ class _Planner:
         temps, arena = self.place(steps)
         constants = {s: n.op.value for n, s in self.slot.items() if isinstance(n.op, Constant)}
         return Program(
-            tuple(steps), self.count, constants, tuple(outputs), temps, arena, dict(self.writes)
+            tuple(steps),
+            self.count,
+            constants,
+            tuple(outputs),
+            temps,
+            arena,
+            dict(self.writes),
+            self.layouts,
         )
 
     def slot_of(self, node: Node) -> int:
@@ -122,7 +143,7 @@ class _Planner:
         return self.slot[base]
 
     def kernel(self, group: Group, names: dict[Node, str]) -> KernelStep:
-        lowered = lower(group, names)
+        lowered = lower(group, names, self.free)
         buffers, slots = [], []
         for buffer, node in zip(lowered.kernel.buffers, lowered.nodes, strict=True):
             if node is None:
@@ -132,6 +153,8 @@ class _Planner:
                 slot = self.slot_of(_memory(node))
             buffers.append(buffer)
             slots.append(slot)
+            if buffer.role == "output" and buffer.strides != contiguous_strides(buffer.shape):
+                self.layouts[slot] = buffer.strides
         return KernelStep(replace(lowered.kernel, buffers=tuple(buffers)), tuple(slots), group)
 
     def copy_back(self, output: int, position: int) -> KernelStep:
