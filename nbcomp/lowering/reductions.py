@@ -9,7 +9,7 @@ import numpy as np
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract, Reduce
-from nbcomp.graph.passes.fusion import base_of, is_tiny
+from nbcomp.graph.passes.fusion import CHEAP, base_of, is_tiny
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
@@ -295,9 +295,10 @@ class Reduction(GroupLowering):
             self.writer.add(Accumulate(target, own, node.op.fn, value, node.location))
 
     def price(self, node: Node, keep: dict[Node, Buffer]) -> int:
-        """Instructions to compute a full node again from what is in memory or per row."""
+        """Instructions to compute a full node again from what is in memory or per row, as far as
+        they tell cheap from dear."""
         total, seen, stack = 0, set(), [node]
-        while stack:
+        while stack and total <= CHEAP:
             n = base_of(stack.pop())
             if n in seen or n in keep or n not in self.inside or n in self.main:
                 continue

@@ -50,18 +50,19 @@ class Rows(Reduction):
     def rows_to_keep(self, at: dict[int, Affine]) -> dict[Node, Buffer]:
         """Nodes of one walk that a later one needs, dearer to compute again than to keep."""
         keep: dict[Node, Buffer] = {}
+        last: dict[
+            Node, int
+        ] = {}  # the last walk in which something of the whole space needs a node
+        for user in self.group.nodes:
+            for operand in map(base_of, user.inputs if self.full(user) else ()):
+                last[operand] = max(last.get(operand, 0), self.phases[user])
         for node in self.group.nodes:
             if not self.full(node) or node in self.main or isinstance(node.op, Contract):
                 continue
             walk = self.phases[node]
             if walk == 0 and self.price(node, {}) <= CHEAP:
                 continue
-            later = any(
-                self.phases[u] > walk and self.full(u)
-                for u in self.group.nodes
-                if any(base_of(i) is node for i in u.inputs)
-            )
-            if later and self.price(node, keep) > CHEAP:
+            if last.get(node, 0) > walk and self.price(node, keep) > CHEAP:
                 if node in self.outputs:
                     keep[node] = self.outputs[node]
                 else:
