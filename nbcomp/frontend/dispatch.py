@@ -36,7 +36,7 @@ HANDLERS: dict[Any, Handler] = {}
 ZERO_D_ARRAYS = {
     np.where, np.tensordot, np.full, np.zeros, np.ones, np.empty, np.array, np.asarray, np.copy,
     np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.select, np.choose, np.piecewise,
-    np.isin, np.cov, np.roll, np.linalg.tensordot,
+    np.isin, np.cov, np.roll, np.pad, np.linalg.tensordot,
 }  # fmt: skip
 NAMED_RESULTS = {
     np.linalg.svd, np.linalg.qr, np.linalg.eig, np.linalg.eigh, np.linalg.slogdet,
@@ -62,6 +62,14 @@ ODD_LAYOUT = {
     np.linalg.svd,
     np.linalg.inv,
     np.linalg.solve,
+    np.linalg.eig,
+    np.linalg.cross,
+    np.cross,
+    np.nanquantile,
+    np.nanpercentile,
+    np.linspace,
+    np.logspace,
+    np.geomspace,
 }
 
 HINTS: dict[Any, str] = {

@@ -148,6 +148,8 @@ def attribute(self: Shadow, name: str) -> Any:
     if isinstance(found, types.FunctionType) and name not in getattr(value, "__dict__", ()):
         lifter.session.guard(ObjectGuard(deeper(owner, name), found))
         return types.MethodType(lifter.function(found, deeper(owner, name)), self)
+    if isinstance(found, property | functools.cached_property | classmethod):
+        _guard_member(lifter, owner, name, found)
     if isinstance(found, property | functools.cached_property):
         getter = found.fget if isinstance(found, property) else found.func
         place = Source("object", name, getter)
@@ -157,6 +159,18 @@ def attribute(self: Shadow, name: str) -> Any:
         lifted = lifter.lift(function, Source("object", name, function))
         return types.MethodType(lifted, lifter.lift(cls, owner))
     return lifter.lift(getattr(value, name), deeper(source, name), name)
+
+
+def _guard_member(lifter: Lifts, owner: Source, name: str, found: Any) -> None:
+    """Assume that the class keeps this property or class method."""
+    place, member = deeper(owner, name), found
+    if isinstance(found, classmethod):
+        place, member = deeper(place, "__func__"), found.__func__
+    now: Any = owner.root
+    for _, attr in place.path:
+        now = getattr(now, attr, None)
+    if now is member:
+        lifter.session.guard(ObjectGuard(place, member))
 
 
 def _missing(self: Shadow, name: str) -> Any:

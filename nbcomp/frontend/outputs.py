@@ -158,6 +158,10 @@ class Outputs:
         storage = place.storage
         if value._scalar:
             return self._scalar(value)
+        if place.broadcast or (storage.read is None and not place.is_writable()):
+            raise Unsupported(
+                "a result that NumPy makes a read-only or shared view", hint="return .copy() of it"
+            )
         if storage.read is not None:
             own = Own(storage.read.source)
             return ViewOf(own, self._checked(value)) if place.derived else own

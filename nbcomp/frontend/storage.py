@@ -76,13 +76,14 @@ class Storage:
 class Place:
     """A view of a storage: the operators that lead to it and its layout."""
 
-    __slots__ = ("_layout", "_nodes", "_version", "derived", "storage", "views")
+    __slots__ = ("_layout", "_nodes", "_version", "broadcast", "derived", "storage", "views")
 
     def __init__(
         self, storage: Storage, views: tuple[Op, ...] = (), layout: Array | None = None
     ) -> None:
         self.storage, self.views, self._layout = storage, views, layout
         self.derived = False  # a view, although perhaps of everything
+        self.broadcast = False  # by np.broadcast_arrays, which lets one write to it, with a warning
         self._version = -1
         self._nodes: list[Node] = []
 
@@ -101,7 +102,7 @@ class Place:
     def view(self, views: Sequence[Op], layout: Array) -> Place:
         """A further view."""
         place = Place(self.storage, (*self.views, *views), layout)
-        place.derived = True
+        place.derived, place.broadcast = True, self.broadcast
         return place
 
     def read(self) -> Node:
@@ -138,7 +139,9 @@ class Place:
 
     def check_writable(self, complaint: str) -> None:
         """Raise what writing here would raise."""
-        if not self._is_writable():
+        if self.broadcast:
+            raise Unsupported("writing to what np.broadcast_arrays gave", hint="write .copy()")
+        if not self.is_writable():
             raise ValueError(complaint)
         if self.storage.foreign:
             raise Unsupported(
@@ -156,7 +159,8 @@ class Place:
         if self.storage.read is not None and overlaps_itself(self.storage.stand_in()):
             raise Unsupported("this argument's elements share memory; it cannot be written to")
 
-    def _is_writable(self) -> bool:
+    def is_writable(self) -> bool:
+        """Whether NumPy lets one write here."""
         if not self.views and self.storage.layout is None:
             return True
         return bool(self.layout.flags.writeable)

@@ -91,8 +91,8 @@ def _diag(session: Session, v: Any, k: int = 0) -> Any:
 def _sliding_window_view(
     session: Session, x: Any, window_shape: Any, axis: Any = None, **options: Any
 ) -> Any:
-    """The windows, gathered; as in NumPy they cannot be written to, and while they are in use nor
-    can the array."""
+    """The windows, gathered; as in NumPy they cannot be written to, and once the array is written
+    to they cannot be read."""
     array = adopt_array(session, x)
     window, axes = deep(known, window_shape), deep(known, axis)
     view = np.lib.stride_tricks.sliding_window_view
@@ -105,9 +105,9 @@ def _sliding_window_view(
         index = np.arange(count)[:, None] + np.arange(size)
         taken = session.call(np.take, (result, index, place), {})
         result = session.call(np.moveaxis, (taken, place + 1, -1), {})
-    result._place.storage.doubts.append(array._place.storage)
-    array._place.storage.doubts.append(result._place.storage)
-    return result
+    storage = array._place.storage
+    layout = view(array._place.layout, window, axes, **options)
+    return fresh(session, read(result), layout=layout, certain=storage.certain, view_of=storage)
 
 
 @handles(np.broadcast_arrays)
@@ -118,7 +118,10 @@ def _broadcast_arrays(session: Session, *args: Any, subok: bool = False) -> Any:
 
 
 def _broadcast(session: Session, x: Tracer, shape: tuple[int, ...]) -> Any:
-    return session.call(np.broadcast_to, (x, shape), {})
+    """The broadcast view, which NumPy lets one write to here (with a warning)."""
+    view = session.call(np.broadcast_to, (x, shape), {})
+    view._place.broadcast = True
+    return view
 
 
 @handles(np.einsum)
@@ -151,15 +154,16 @@ def _reshape(
     shape = deep(known, shape)
     x = adopt_array(session, a)
     node = NUMPY[np.reshape].trace(read(x), shape, order=_order(x, order))
+    copied = np.empty(node.shape, node.type.dtype, "F") if order == "F" else None
     if copy:
-        return fresh(session, node, x._scalar)
+        return fresh(session, node, x._scalar, layout=copied)
     try:
         layout = np.reshape(x._place.layout, node.shape, order=order, copy=False)  # type: ignore
     except ValueError:
         if copy is False:
             raise
-        return _doubtful(x, fresh(session, node, x._scalar))
-    return _doubtful(x, _view(session, x, node, layout))
+        return doubtful(x, fresh(session, node, x._scalar, layout=copied))
+    return doubtful(x, _view(session, x, node, layout))
 
 
 def _order(x: Tracer, order: str) -> str:
@@ -178,7 +182,7 @@ def _certain(x: Tracer) -> Any:
     return x._place.layout
 
 
-def _doubtful(x: Tracer, result: Tracer) -> Tracer:
+def doubtful(x: Tracer, result: Tracer) -> Tracer:
     """Whether it is a view is open where x's layout is; then neither may be written to."""
     base, own = x._place.storage, result._place.storage
     if not base.certain and not x._scalar:
@@ -200,7 +204,7 @@ def _ravel(session: Session, a: Any, order: str = "C") -> Any:
     if flags.c_contiguous if order == "C" else flags.f_contiguous:
         return _reshape(session, x, (-1,), order)
     node = NUMPY[np.reshape].trace(read(x), (-1,), order=order)
-    return _doubtful(x, fresh(session, node, x._scalar))
+    return doubtful(x, fresh(session, node, x._scalar))
 
 
 @handles(np.ndarray.flatten)

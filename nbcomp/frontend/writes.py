@@ -19,7 +19,7 @@ from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer, holds_traced, read
-from nbcomp.frontend.views import adopt_array
+from nbcomp.frontend.views import adopt_array, doubtful
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.ops.index import assign
@@ -118,7 +118,9 @@ def _nan_to_num(session: Session, x: Any, copy: bool = True, **options: Any) -> 
     target = adopt_array(session, x)
     value = NUMPY[np.nan_to_num].trace(read(target), **deep(known, options))
     if copy:
-        return fresh(session, named(value, here()), scalar=True)
+        result = _copied(session, target, named(value, here()), "K")
+        result._scalar = not result.shape
+        return result
     target._place.write(value)
     return target
 
@@ -211,8 +213,11 @@ def _array(
     if type(object) is Tracer:
         x = object
         wanted = x.dtype if dtype is None else np.dtype(dtype)
-        if not copy and wanted == x.dtype and not x._scalar and _order_holds(x, order):
+        same = not copy and wanted == x.dtype and not x._scalar
+        if same and _order_holds(x, order):
             result = x
+        elif same and not x._place.storage.certain:  # itself or a copy, as its layout happens to be
+            result = doubtful(x, fresh_like(session, x, read(x), order))
         elif copy is False:
             np.array(np.float64(0), np.int64, copy=False)  # raises as NumPy does
             raise AssertionError
@@ -303,7 +308,10 @@ def _real(session: Session, val: Any) -> Any:
 @handles(np.imag)
 def _imag(session: Session, val: Any) -> Any:
     x = adopt_array(session, val)
-    return fresh(session, NUMPY[np.zeros_like].trace(read(x)), x._scalar)
+    layout = np.empty_like(x._place.layout)
+    layout.flags.writeable = False
+    zeros = NUMPY[np.zeros_like].trace(read(x))
+    return fresh(session, zeros, x._scalar, layout=layout, certain=x._place.storage.certain)
 
 
 @handles(np.iscomplexobj)

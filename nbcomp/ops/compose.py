@@ -136,8 +136,6 @@ def _isneginf(x: Any) -> Node:
 
 def _signed_infinity(x: Any, negative: bool) -> Node:
     node = as_node(x)
-    if node.type.dtype == BOOL:
-        np.signbit(np.ones(1, complex))  # raises, as np.signbit does for what has no sign
     sign = traced(np.signbit, node)
     wanted = sign if negative else traced(np.logical_not, sign)
     return traced(np.logical_and, traced(np.isinf, node), wanted)
@@ -228,7 +226,7 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> A
     node = as_node(f)
     if node.type.dtype.kind != "f":
         node = cast(node, FLOAT64)
-    axes = normal_axes(axis, len(node.shape))
+    axes = normal_axes(axis, len(node.shape), lists=True)
     steps = list(varargs) if len(varargs) > 1 else list(varargs or (1.0,)) * len(axes)
     if len(steps) != len(axes):
         raise TypeError("invalid number of arguments")

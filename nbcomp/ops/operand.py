@@ -122,6 +122,12 @@ def as_array(value: Any) -> Node:
     return cast(node, node.type.dtype) if node.weak else node
 
 
+def at_least_1d(value: Any) -> Node:
+    """The node for an operand of a function along an axis that takes 0-d arrays for vectors."""
+    node = as_node(value)
+    return node if node.shape else traced(np.reshape, node, (1,))
+
+
 def holds_node(value: Any) -> bool:
     """Whether there is a node in this nested list."""
     if isinstance(value, list | tuple):
@@ -230,13 +236,16 @@ def broadcast_to(node: Node, shape: tuple[int, ...]) -> Node:
     return node if node.shape == shape else traced(np.broadcast_to, node, shape)
 
 
-def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def normal_axes(axis: Any, ndim: int, lists: bool = False) -> tuple[int, ...]:
     """An axis argument (None, int or tuple) as sorted non-negative axes; raises NumPy's AxisError,
-    and ValueError for duplicates.
+    TypeError and ValueError for duplicates.  lists: lists and truth values are axes too, as in the
+    functions that NumPy has in Python.
     """
     if axis is None:
         return tuple(range(ndim))
-    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    axes = axis if isinstance(axis, (tuple, list) if lists else tuple) else (axis,)
+    if not lists and any(isinstance(a, bool | np.bool_) for a in axes):
+        raise TypeError("an integer is required")
     normal = tuple(normal_axis(a, ndim) for a in axes)
     if len(set(normal)) != len(normal):
         raise ValueError("duplicate value in 'axis'")

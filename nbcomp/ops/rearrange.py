@@ -24,6 +24,7 @@ from nbcomp.ops.logic import NotEqual
 from nbcomp.ops.move import expanded, reshaped, sliced
 from nbcomp.ops.operand import (
     as_node,
+    at_least_1d,
     broadcast_to,
     cast,
     constant,
@@ -53,7 +54,7 @@ def _tile(A: Any, reps: Any) -> Node:
 
 @traces(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Node:
-    node = as_node(a)
+    node = at_least_1d(a)
     if axis is None:
         node, axis = flat(node), 0
     where = normal_axis(axis, len(node.shape))

@@ -21,6 +21,7 @@ from nbcomp.ops.operand import (
     NUMBERS,
     as_node,
     ask,
+    at_least_1d,
     cast,
     normal_axes,
     normal_axis,
@@ -68,12 +69,12 @@ def _scanned(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any) -> Node:
 
 @traces(np.cumsum)
 def _cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Node:
-    return _scanned(np.add, a, axis, dtype)
+    return _scanned(np.add, at_least_1d(a), axis, dtype)
 
 
 @traces(np.cumprod)
 def _cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Node:
-    return _scanned(np.multiply, a, axis, dtype)
+    return _scanned(np.multiply, at_least_1d(a), axis, dtype)
 
 
 def _cumulative(function: Any, ufunc: np.ufunc, start: int) -> None:
@@ -180,7 +181,7 @@ class Median(Library, name="median"):
 
 def _median_of(a: Any, axis: Any, keepdims: Any, skip_nan: bool) -> Node:
     node = as_node(a)
-    axes = None if axis is None else normal_axes(axis, len(node.shape))
+    axes = None if axis is None else normal_axes(axis, len(node.shape), lists=True)
     keep = keepdims is not UNSET and bool(keepdims)
     return apply(Median(axes, keep, skip_nan), node)
 
@@ -199,7 +200,7 @@ def _nanmedian(
 
 def _quantile_of(a: Any, q: Any, axis: Any, method: str, keepdims: Any, skip_nan: bool) -> Node:
     node = as_node(a)
-    axes = None if axis is None else normal_axes(axis, len(node.shape))
+    axes = None if axis is None else normal_axes(axis, len(node.shape), lists=True)
     if type(q) in NUMBERS and node.type.dtype.kind == "f":
         q = operand(q, node.type.dtype)  # a Python number takes the array's precision
     which = as_node(q)

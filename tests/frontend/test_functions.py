@@ -56,7 +56,7 @@ ANY_RANK: list[Callable[..., Any]] = [
     lambda x: (np.stack([x, x]), np.array([x, x]), np.concatenate([x[None], x[None]])),
     lambda x: (np.ndim(x), np.shape(x), np.size(x), x.size, len(x.shape)),
     lambda x: [np.take(x, 0), np.take(x, [0, 0])],
-    lambda x: np.broadcast_arrays(x, x[None]),
+    lambda x: [a + 1 for a in np.broadcast_arrays(x, x[None])],
 ]
 
 VECTORS: list[Callable[..., Any]] = [

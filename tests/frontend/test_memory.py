@@ -188,7 +188,7 @@ def same_objects(x: Any) -> Any:
     a, b = np.broadcast_arrays(x, x[:1])
     n = x / x
     np.nan_to_num(n, copy=False)
-    return s, a, b, n
+    return s, a, b + 1, n
 
 
 MEMORY: dict[str, Any] = {
