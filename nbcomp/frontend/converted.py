@@ -29,7 +29,7 @@ def converted(session: Session, value: Any, dtype: DType) -> Any:
         return members(session, value, dtype)
     if type(value) is Number and type(value._value) is float and dtype.kind in "iu":
         value = known(value)
-    if type(value) is float or (isinstance(value, np.generic) and type(value) is not Tracer):
+    if type(value) is float or issubclass(type(value), np.generic):
         return _by_numpy(value, dtype)
     if type(value) is not Tracer or not value._scalar or value.dtype == dtype:
         return lower(session, value)
@@ -70,7 +70,7 @@ def check_element(value: Any, shape: tuple[int, ...], dtype: DType) -> None:
     if isinstance(value, list | tuple):
         if holds_traced(value):
             raise Unsupported("a list set as one element", hint="x[i] = value")
-        np.zeros((1,) * len(shape), dtype)[(0,) * len(shape)] = value  # type: ignore[assignment]
+        np.zeros((1,) * len(shape), dtype)[(0,) * len(shape)] = value
     elif isinstance(value, np.ndarray) and value.ndim:
         zeros = np.zeros(value.shape, value.dtype)
         np.zeros((1,) * len(shape), dtype)[(0,) * len(shape)] = zeros

@@ -158,7 +158,8 @@ class Outputs:
         storage = place.storage
         if value._scalar:
             return self._scalar(value)
-        if place.broadcast or (storage.read is None and not place.is_writable()):
+        read_only = storage.read is None and not place.is_writable()
+        if place.broadcast or (read_only and not place.derived):
             raise Unsupported(
                 "a result that NumPy makes a read-only or shared view", hint="return .copy() of it"
             )
@@ -170,7 +171,7 @@ class Outputs:
             raise self._unclear()
         if any(base.read is not None for base in bases):
             raise self._unclear()
-        if len(self._places[id(storage)]) == 1:
+        if len(self._places[id(storage)]) == 1 and not read_only:
             return Out(self.add(place.read()))
         base, turned = self._base(storage)
         return ViewOf(base, turned + place.views) if place.derived or turned else base

@@ -116,7 +116,18 @@ def written(x: Any) -> Any:
     return x
 
 
-@pytest.mark.parametrize("function", [returned, both, written])
+def diagonal(x: Any) -> Any:
+    return np.diagonal(x * 2)
+
+
+@pytest.mark.parametrize("function", [returned, diagonal])
+def test_returned_read_only(agree: Agree, function: Any) -> None:
+    agree(function, A)
+    result = run(capture(function, (A,), {}), A)
+    assert result.flags.writeable == function(A).flags.writeable
+
+
+@pytest.mark.parametrize("function", [np.imag, both, written])
 def test_refused(function: Any) -> None:
     with pytest.raises(Unsupported):
         capture(function, (A,), {})

@@ -60,8 +60,10 @@ def returns_both(x: Any) -> Any:
 
 @pytest.mark.parametrize(
     "function",
-    [writes_view, writes_part, writes_base, writes_element, writes_deeper]
-    + [returns_view, returns_both],
+    [
+        *(writes_view, writes_part, writes_base, writes_element, writes_deeper),
+        *(returns_view, returns_both),
+    ],
 )
 def test_refused(function: Any) -> None:
     with pytest.raises(Unsupported):

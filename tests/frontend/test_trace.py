@@ -49,7 +49,7 @@ METHODS = {
     "shape": lambda x: (x.reshape(4, 3), x.reshape((2, -1)), x.ravel(), x.flatten()),
     "axes": lambda x: (x.T, x.mT, x.transpose(1, 0), x.transpose(), x.swapaxes(0, 1)),
     "cast": lambda x: (x.astype(np.float32), x.astype(int), x.astype("f8", copy=False)),
-    "values": lambda x: (x.clip(-1, 1), x.round(1), x.copy(), x.conj(), x.real, x.imag),
+    "values": lambda x: (x.clip(-1, 1), x.round(1), x.copy(), x.conj(), x.real, x.imag + 1),
     "moves": lambda x: (x.repeat(2, axis=1), x.take([2, 0], axis=0), x[None].squeeze()),
     "sorting": lambda x: (x.argsort(axis=1), np.sort(-x, axis=0)),
     "linear": lambda x: (x.dot(x.T), x.trace(), x.diagonal()),
@@ -84,7 +84,7 @@ FUNCTIONS = {
     "expand": lambda x: np.expand_dims(x, 1) * x,
     "round": lambda x: np.round(x, 2),
     "python bools": lambda x: (np.allclose(x, x), np.array_equal(x, x + 1)),
-    "parts": lambda x: (np.real(x), np.imag(x)),
+    "parts": lambda x: (np.real(x), np.imag(x) + 1),
     "static": lambda x: (np.shape(x), np.ndim(x), np.size(x), np.result_type(x, np.float32)),
     "isinstance": lambda x: isinstance(x, np.ndarray) and not isinstance(x.sum(), np.ndarray),
 }
