@@ -14,6 +14,7 @@ import numpy as np
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Elementwise, Reduce, Source, View
+from nbcomp.graph.passes.fusion import base_of
 from nbcomp.loop.grammar import (
     Affine,
     Apply,
@@ -48,7 +49,11 @@ class Elements:
         self.writer, self.names = writer, names
         self.memory: dict[Node, Buffer] = {}
         self.finished: dict[Node, Callable[[Index], Expr]] = {}
-        self.uses = Counter(i for n in nodes for i in n.inputs)
+        self.uses: Counter[Node] = Counter()
+        for node in nodes:
+            for operand in node.inputs:  # what is spread over more elements is used more than once
+                spread = operand.type.size < node.type.size
+                self.uses[base_of(operand)] += 2 if spread else 1
         self._depths: dict[int, tuple[Expr, int]] = {}
 
     def at(self, node: Node, index: Index) -> Expr:

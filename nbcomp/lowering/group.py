@@ -48,6 +48,7 @@ class GroupLowering:
         self.group, self.names, self.free = group, names, free
         self.writer = Writer()
         self.elements = Elements(self.writer, group.nodes, names)
+        self.elements.uses.update(group.outputs)  # a store is a use
         self.buffers: dict[Buffer, Node | None] = {}
         self.stages: list[Stmt] = []
         self.inside = set(group.nodes)

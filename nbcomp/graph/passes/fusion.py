@@ -10,7 +10,7 @@ refusal is a remark in the user's names.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,7 +83,9 @@ class _Draft:
     space: tuple[int, ...]
     axes: tuple[int, ...] = ()
     components: tuple[int, ...] = ()
-    mask: int = 0
+    mask: int = 0  # its nodes
+    reads: int = 0  # the nodes they read
+    before: int = 0  # the nodes of all groups that must run before it
     late: bool = False  # has full-size nodes that need a finished reduction
 
     @property
@@ -110,6 +112,13 @@ def base_of(node: Node) -> Node:
     return node
 
 
+def source_of(node: Node) -> Node:
+    """The computing node behind views and reshapes."""
+    while isinstance(node.op, View) or node.op.name == "reshape":
+        node = node.inputs[0]
+    return node
+
+
 def inlined(node: Node) -> bool:
     """Never computed on its own: read in place wherever it is used."""
     return isinstance(node.op, Input | Constant | View | Source) or node.op.name == "reshape"
@@ -126,7 +135,8 @@ class _Fuser:
                 mask |= self.ancestors[i] | self.bit[i]
             self.ancestors[node] = mask
         self.group: dict[Node, _Draft] = {}
-        self.remarks: list[Remark] = []
+        self.drafts: dict[_Draft, None] = {}  # a set in the order in which they were made
+        self.refused: list[tuple[Node, Node, Remark]] = []
         self.stored = self._stored()
 
     def _stored(self) -> set[Node]:
@@ -145,11 +155,16 @@ class _Fuser:
                 self.visit(node)
         self.join_siblings()
         self.absorb_contracts()
-        drafts = list(dict.fromkeys(self.group.values()))
-        return FusedGraph(self.graph, tuple(self.finish(drafts)), tuple(self.remarks))
+        # What was refused at first may have come together in the end.
+        apart = (r for a, b, r in self.refused if self.group[a] is not self.group[b])
+        return FusedGraph(self.graph, tuple(self.finish()), tuple(apart))
 
     def visit(self, node: Node) -> None:
         draft = self.draft(node)
+        for needed in {self.group.get(source_of(i)) for i in node.inputs} - {None}:
+            assert needed is not None
+            draft.before |= needed.mask | needed.before
+        self.drafts[draft] = None
         self.group[node] = draft
         producers = dict.fromkeys(
             self.group[b] for b in (base_of(i) for i in node.inputs) if b in self.group
@@ -162,6 +177,8 @@ class _Fuser:
                 self.refuse(node, producer, why)
             else:
                 draft = self.merge(producer, draft, node)
+        for i in node.inputs:  # not earlier: what `node` reads is looked at one by one
+            draft.reads |= self.bit[source_of(i)]
 
     def draft(self, node: Node) -> _Draft:
         op, bit = node.op, self.bit[node]
@@ -171,7 +188,7 @@ class _Fuser:
             space = node.inputs[0].shape
             if _tiny(node):
                 return _Draft("map", [node], space, components=op.axes, mask=bit)
-            return _Draft("reduce", [node], space, axes=op.axes, mask=bit)
+            return _Draft("reduce", [node], space, op.axes, _short_tail(op, space), mask=bit)
         if isinstance(op, Piecewise):
             return _Draft("pieces", [node], node.shape, mask=bit)
         kind: Kind = "contract" if isinstance(op, Contract) else "library"
@@ -179,34 +196,52 @@ class _Fuser:
 
     def merge(self, producer: _Draft, draft: _Draft, node: Node) -> _Draft:
         """One group of both; the larger space and the reduction carry over."""
-        nodes = sorted({*producer.nodes, *draft.nodes}, key=self.bit.__getitem__)
         if draft.kind == "pieces":
-            merged = _Draft("pieces", nodes, draft.space)
-        else:
-            reducing = producer if producer.axes else draft
-            wide = producer if producer.axes or producer.components else draft
-            components = producer.components or draft.components
-            merged = _Draft(
-                "reduce" if reducing.axes else "map", nodes, wide.space, reducing.axes, components
-            )
-            if producer.axes and self.level(node, producer) == "full":
-                merged.late = True
-            merged.late |= producer.late or draft.late
-        merged.mask = producer.mask | draft.mask
-        for n in nodes:
-            self.group[n] = merged
-        return merged
+            return self.join(producer, draft, "pieces", draft.space)
+        reducing = producer if producer.axes else draft
+        wide = producer if producer.axes or producer.components else draft
+        late = bool(producer.axes) and self.level(node, producer) == "full"
+        return self.join(
+            producer,
+            draft,
+            "reduce" if reducing.axes else "map",
+            wide.space,
+            reducing.axes,
+            producer.components or draft.components,
+            late or producer.late or draft.late,
+        )
+
+    def join(
+        self,
+        first: _Draft,
+        second: _Draft,
+        kind: Kind,
+        space: tuple[int, ...],
+        axes: tuple[int, ...] = (),
+        components: tuple[int, ...] = (),
+        late: bool = False,
+    ) -> _Draft:
+        """One group in the place of two; what needs one of them now needs all that both need."""
+        kept, gone = (first, second) if len(first.nodes) >= len(second.nodes) else (second, first)
+        kept.kind, kept.space, kept.axes, kept.components = kind, space, axes, components
+        kept.late = late
+        kept.nodes += gone.nodes
+        kept.mask |= gone.mask
+        kept.reads |= gone.reads
+        kept.before = (kept.before | gone.before) & ~kept.mask
+        for n in gone.nodes:
+            self.group[n] = kept
+        del self.drafts[gone]
+        for other in self.drafts:
+            if other.before & kept.mask:
+                other.before |= kept.mask | kept.before
+        return kept
 
     def refuse(self, node: Node, producer: _Draft, why: str) -> None:
-        last = producer.nodes[-1]
-        self.remarks.append(
-            Remark(
-                "missed",
-                "fusion",
-                f"{_title(last)} and {_title(node)} are kept apart: {why}",
-                node.location,
-            )
-        )
+        last = max(producer.nodes, key=self.bit.__getitem__)
+        reason = f"{_title(last)} and {_title(node)} are kept apart: {why}"
+        remark = Remark("missed", "fusion", reason, node.location)
+        self.refused.append((last, node, remark))
 
     # ------------------------------------------------------------------------------------ legality
 
@@ -222,6 +257,8 @@ class _Fuser:
             return "it is put together from parts, which are written first"
         if self.cyclic(draft, producer):
             return "a step between them needs all of the first"
+        if self.tangled(draft, producer):
+            return "they need each other's results in another order"
         if draft.kind == "pieces":
             return self.into_pieces(node, draft, producer)
         if producer.axes:
@@ -229,14 +266,15 @@ class _Fuser:
         return self.map_into(node, draft, producer)
 
     def cyclic(self, draft: _Draft, producer: _Draft) -> bool:
-        """Whether some step outside both needs the producer and is needed by the draft."""
+        """Whether some group outside both needs one of them and is needed by one of them."""
         both = draft.mask | producer.mask
-        for n in draft.nodes:
-            for i in n.inputs:
-                b = base_of(i)
-                if not self.bit[b] & both and self.ancestors[b] & producer.mask:
-                    return True
-        return False
+        before = draft.before | producer.before
+        others = (d for d in self.drafts if d is not draft and d is not producer)
+        return any(d.mask & before and d.before & both for d in others)
+
+    def tangled(self, draft: _Draft, producer: _Draft) -> bool:
+        """Whether more than the node being visited reads across them: that was refused before."""
+        return bool(producer.reads & draft.mask or draft.reads & producer.mask)
 
     def level(self, node: Node, draft: _Draft) -> str:
         """Where a result sits in a group's space: "full", "row" (reduced) or "" (elsewhere)."""
@@ -254,19 +292,21 @@ class _Fuser:
         seen = [i for i in node.inputs if self.group.get(base_of(i)) is producer]
         if producer.components:
             return self.components_into(draft, producer, seen)
-        if draft.components and _matches(producer.space, draft.space, draft.components):
-            return ""
-        if producer.space == space and all(_aligned(i) and i.shape == space for i in seen):
-            return ""
+        if all(map(_aligned, seen)):
+            if draft.components and _matches(producer.space, space, draft.components):
+                return ""
+            if producer.space == space and all(i.shape == space for i in seen):
+                return ""
         paths = {_path(i) for i in seen}
         if self.private(producer, draft):
             cheap = sum(n.op.cost for n in producer.nodes) <= CHEAP
-            once = all(self.evaluations(i, space) <= base_of(i).type.size for i in seen)
+            order = _nesting(draft)
+            once = all(_evaluations(i, space, order) <= base_of(i).type.size for i in seen)
             if cheap or (len(paths) == 1 and once):
                 return ""
         if len(paths) > 1:
             return f"its elements are read {len(paths)} times, at different places"
-        return self.too_often(seen, space)
+        return _too_often(seen, draft)
 
     def components_into(self, draft: _Draft, producer: _Draft, seen: list[Node]) -> str:
         """A producer with short axes written out."""
@@ -275,37 +315,20 @@ class _Fuser:
         same = (draft.components, space) == (producer.components, producer.space)
         if draft.components and not same:
             fits = False
+        if len(space) == len(producer.space) and set(draft.axes) & set(producer.components):
+            return "an axis is written out in one and reduced in the other"
         if draft.axes and space != producer.space:
             # The axes are those of the draft's space: right in both if the components are last.
             fits &= min(producer.components) == len(producer.space) - len(producer.components)
-        elif set(draft.axes) & set(producer.components):
-            return "an axis is written out in one and reduced in the other"
         if not fits:
             return "they run over different shapes"
-        return "" if all(map(_aligned, seen)) else "its result is read in another order"
-
-    def too_often(self, seen: list[Node], space: tuple[int, ...]) -> str:
-        """That an operand would be computed again and again, if that is what is wrong."""
-        worst = max(seen, key=lambda i: self.evaluations(i, space))
-        size = base_of(worst).type.size
-        times = self.evaluations(worst, space) / max(size, 1)
-        if times <= 1:
-            return "its result is also needed in another order"
-        return (
-            f"it has {size:,} elements and would be computed {times:,.0f} times each "
-            f"in the loop over {_dims(space)}"
-        )
-
-    def evaluations(self, seen: Node, space: tuple[int, ...]) -> int:
-        """How often loops over `space` evaluate an operand, hoisted as far out as it goes."""
-        offset = len(space) - len(seen.shape)
-        if offset < 0:
-            return seen.type.size
-        depends = [k + offset for k, n in enumerate(seen.shape) if n != 1 or space[k + offset] == 1]
-        real = [k for k in depends if space[k] != 1]
-        if not real:
-            return 1
-        return math.prod(space[: max(real) + 1])
+        if not all(map(_aligned, seen)):
+            return "its result is read in another order"
+        if len(space) == len(producer.space) and not all(
+            _spread_along(i, producer.components, producer.space) for i in seen
+        ):
+            return "its result is spread along another axis than the one reduced"
+        return ""
 
     def private(self, producer: _Draft, draft: _Draft) -> bool:
         """Whether nobody else reads the producer's nodes and none is needed in memory."""
@@ -334,10 +357,7 @@ class _Fuser:
             return "its elements are read at several places"
         if not self.private(producer, draft):
             return "it is needed elsewhere too"
-        if (
-            not _aligned(seen[0])
-            and self.evaluations(seen[0], seen[0].shape) > base_of(seen[0]).type.size
-        ):
+        if _piece_evaluations(node, seen[0]) > base_of(seen[0]).type.size:
             return "it would be computed more than once"
         return ""
 
@@ -367,11 +387,7 @@ class _Fuser:
         base = base_of(seen)
         if self.group.get(base) is not producer or self.level(base, producer) != "row":
             return True
-        offset = len(producer.space) - len(seen.shape)
-        return all(
-            k < offset or seen.shape[k - offset] == 1 or producer.space[k] == 1
-            for k in producer.axes
-        )
+        return _spread_along(seen, producer.axes, producer.space)
 
     def uses_result(self, node: Node, producer: _Draft) -> bool:
         """Whether the node needs a finished reduction of the group, or what comes after one."""
@@ -398,23 +414,20 @@ class _Fuser:
 
     def join_siblings(self) -> None:
         """Groups that walk over the same array, neither needing the other, share the walk."""
-        drafts = list(dict.fromkeys(self.group.values()))
-        for k, first in enumerate(drafts):
-            for second in drafts[k + 1 :]:
-                if self.siblings(first, second):
-                    merged = _Draft(
-                        first.kind,
-                        sorted({*first.nodes, *second.nodes}, key=self.bit.__getitem__),
-                        first.space,
-                        first.axes,
-                        first.components,
-                        first.mask | second.mask,
-                        first.late or second.late,
-                    )
-                    for n in merged.nodes:
-                        self.group[n] = merged
-                    self.join_siblings()
-                    return
+        waiting = list(self.drafts)
+        while waiting:
+            first = waiting.pop(0)
+            second = next((d for d in waiting if self.siblings(first, d)), None)
+            if second is not None:
+                waiting[waiting.index(second)] = self.join(
+                    first,
+                    second,
+                    first.kind,
+                    first.space,
+                    first.axes,
+                    first.components,
+                    first.late or second.late,
+                )
 
     def siblings(self, first: _Draft, second: _Draft) -> bool:
         """Same loops, an array of the whole space in common, and no path from one to the other."""
@@ -425,11 +438,9 @@ class _Fuser:
             return False
         if not self.reads(first) & self.reads(second):
             return False
-        reached = 0
-        for n in (*first.nodes, *second.nodes):
-            own = first.mask if self.bit[n] & first.mask else second.mask
-            reached |= self.ancestors[n] & ~own
-        return not reached & (first.mask | second.mask)
+        if first.before & second.mask or second.before & first.mask:
+            return False
+        return not self.cyclic(first, second)
 
     def reads(self, draft: _Draft) -> set[Node]:
         """Arrays of the whole space that a group reads from memory."""
@@ -450,50 +461,42 @@ class _Fuser:
                 continue
             if any(isinstance(n.op, Contract) for n in target.nodes):
                 continue
-            merged = _Draft(
+            self.join(
+                target,
+                producer,
                 target.kind,
-                sorted({node, *target.nodes}, key=self.bit.__getitem__),
                 target.space,
                 target.axes,
                 target.components,
-                producer.mask | target.mask,
                 target.late,
             )
-            for n in merged.nodes:
-                self.group[n] = merged
 
-    def finish(self, drafts: list[_Draft]) -> Iterator[Group]:
+    def finish(self) -> Iterator[Group]:
         """Groups in an order in which every group comes after those it reads."""
-        done: set[int] = set()
         names: dict[str, int] = {}
-        waiting = list(drafts)
+        waiting = sorted(self.drafts, key=lambda d: d.mask & -d.mask)
+        done = 0
         while waiting:
-            ready = next(d for d in waiting if self.ready(d, waiting))
+            ready = next(d for d in waiting if not d.before & ~done)
             waiting.remove(ready)
-            done.add(id(ready))
+            done |= ready.mask
             yield self.group_of(ready, names)
 
-    def ready(self, draft: _Draft, waiting: list[_Draft]) -> bool:
-        others = 0
-        for d in waiting:
-            if d is not draft:
-                others |= d.mask
-        return not any(self.ancestors[n] & others & ~draft.mask for n in draft.nodes)
-
     def group_of(self, draft: _Draft, names: dict[str, int]) -> Group:
+        nodes = sorted(draft.nodes, key=self.bit.__getitem__)
         outputs = []
-        for n in draft.nodes:
+        for n in nodes:
             outside = any(not self.bit[u] & draft.mask for u in self.real_users(n))
             if n in self.stored or outside:
                 outputs.append(n)
-        name = kernel_name(draft.nodes, outputs)
+        name = kernel_name(nodes, outputs)
         names[name] = names.get(name, 0) + 1
         if names[name] > 1:
             name = f"{name}_{names[name]}"
         return Group(
             name,
             draft.kind,
-            tuple(draft.nodes),
+            tuple(nodes),
             tuple(outputs),
             draft.space,
             draft.axes,
@@ -523,6 +526,64 @@ def _title(node: Node) -> str:
     )
 
 
+def _nesting(draft: _Draft) -> list[int]:
+    """The axes of a draft's loops, outside in, as they will be lowered: by rows or by columns."""
+    every = range(len(draft.space))
+    kept = [k for k in every if k not in draft.axes]
+    tail = [k for k in kept if draft.axes and k > max(draft.axes)]
+    if math.prod(draft.space[k] for k in tail) <= 4 or draft.late:
+        tail = []
+    return [*(k for k in kept if k not in tail), *draft.axes, *tail]
+
+
+def _evaluations(seen: Node, space: tuple[int, ...], order: Sequence[int]) -> int:
+    """How often loops in this order evaluate an operand, hoisted as far out as it goes."""
+    offset = len(space) - len(seen.shape)
+    if offset < 0:
+        return seen.type.size
+    real = {k + offset for k, n in enumerate(seen.shape) if n != 1}
+    inside = [place for place, k in enumerate(order) if k in real]
+    return math.prod(space[k] for k in order[: max(inside, default=-1) + 1])
+
+
+def _piece_evaluations(node: Node, seen: Node) -> int:
+    """How often the loops over the boxes of a result evaluate an operand."""
+    assert isinstance(node.op, Piecewise)
+    total = 0
+    for piece in node.op.pieces(node.type, *(i.type for i in node.inputs)):
+        if node.inputs[piece.operand] is seen:
+            offset = len(piece.extent) - len(seen.shape)
+            real = [
+                k
+                for k, (n, factor) in enumerate(zip(piece.extent, piece.factor, strict=True))
+                if n != 1 and factor and k >= offset and seen.shape[k - offset] != 1
+            ]
+            total += math.prod(piece.extent[: max(real, default=-1) + 1])
+    return total
+
+
+def _too_often(seen: list[Node], draft: _Draft) -> str:
+    """That an operand would be computed again and again, if that is what is wrong."""
+    order = _nesting(draft)
+    worst = max(seen, key=lambda i: _evaluations(i, draft.space, order))
+    size = base_of(worst).type.size
+    times = _evaluations(worst, draft.space, order) / max(size, 1)
+    if times <= 1:
+        return "its result is also needed in another order"
+    return (
+        f"it has {size:,} elements and would be computed {times:,.0f} times each "
+        f"in the loop over {_dims(draft.space)}"
+    )
+
+
+def _spread_along(seen: Node, axes: tuple[int, ...], space: tuple[int, ...]) -> bool:
+    """Whether an operand is the same all along these axes, or is as large as the whole space."""
+    offset = len(space) - len(seen.shape)
+    if seen.shape == space and base_of(seen).type.size == math.prod(space):
+        return True
+    return all(k < offset or seen.shape[k - offset] == 1 or space[k] == 1 for k in axes)
+
+
 def _dims(shape: tuple[int, ...]) -> str:
     return "×".join(map(str, shape)) or "one element"
 
@@ -536,6 +597,16 @@ def _tiny(node: Node) -> bool:
     shape = node.inputs[0].shape
     length = math.prod(shape[k] for k in node.op.axes)
     return not node.op.axes or (0 < length <= TINY and math.prod(shape) > TINY)
+
+
+def _short_tail(op: Reduce, space: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes after the reduced ones, if they are short enough to be written out.
+
+    Each element is then added to one of a few sums, in one walk over memory.
+    """
+    tail = tuple(range(max(op.axes) + 1, len(space)))
+    short = 1 < math.prod(space[k] for k in tail) <= TINY < math.prod(space)
+    return tail if short else ()
 
 
 def is_tiny(node: Node) -> bool:
