@@ -88,7 +88,7 @@ def _fuse_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
 
 
 def _tile_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
-    """Tile a pair of loops whose inner one strides through memory that the outer one walks in order.
+    """Tile a pair of loops whose inner one strides through memory that the outer one walks along.
 
     Otherwise every element read brings a cache line of which the rest is gone before it is needed.
     """
