@@ -82,7 +82,12 @@ def tanh(x: V) -> V:
     if x.element == "float" and "avx512f" in x.b.features:
         return odd_function(x, "tanh", TANH, scale=1.5, last=9.3)
     a = x.abs()
-    far = 1 - 2 / (exp_moderate(x.const(44.0).min(a + a)) + 1)
+    e = exp_moderate(x.const(44.0).min(a + a))
+    d = e + 1
+    v = 2 / d
+    if x.element == "float":  # what e + 1 loses in rounding
+        v = (v * (e - (d - 1))).fma(v * -0.5, v)
+    far = 1 - v
     s = x * x
     near = (a * s).fma(s.poly(_TANH[x.element]), a)
     return a.lt(_TANH_NEAR[x.element]).select(near, far).copysign(x)
