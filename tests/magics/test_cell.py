@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from pathlib import Path
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
