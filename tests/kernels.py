@@ -151,7 +151,7 @@ def memory_of(kernel: Kernel, arrays: dict[str, Array]) -> dict[str, Array]:
             b.shape, b.dtype, memory, (MARGIN - low) * size, tuple(s * size for s in b.strides)
         )
         if b.name in arrays:
-            view[...] = arrays[b.name]
+            view[...] = arrays[b.name].reshape(b.shape)  # a schedule may have merged axes
         laid_out[b.name] = view
     return laid_out
 

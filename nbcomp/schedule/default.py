@@ -146,15 +146,18 @@ def _innermost(stage: Stmt) -> list[tuple[For, For | None]]:
 
 
 def _vectorize_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
+    """Every innermost loop becomes a vector loop, where its iterations are independent."""
     for loop, parent in _innermost(kernel.stages[position]):
-        if parent is not None and _better_outside(loop, parent):
-            kernel = steps.unroll(kernel, loop.var)
-            kernel = steps.vectorize(kernel, parent.var)
-            notes += [f'unroll("{loop.var}")', f'vectorize("{parent.var}")']
+        try:
+            if parent is not None and _better_outside(loop, parent):
+                kernel = steps.vectorize(steps.unroll(kernel, loop.var), parent.var)
+                notes += [f'unroll("{loop.var}")', f'vectorize("{parent.var}")']
+            else:
+                factor = _unroll_factor(loop)
+                kernel = steps.vectorize(kernel, loop.var, factor)
+                notes.append(f'vectorize("{loop.var}", unroll={factor})')
+        except ScheduleError:
             continue
-        factor = _unroll_factor(loop)
-        kernel = steps.vectorize(kernel, loop.var, factor)
-        notes.append(f'vectorize("{loop.var}", unroll={factor})')
     return kernel
 
 

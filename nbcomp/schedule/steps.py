@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from itertools import count
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
@@ -36,6 +36,7 @@ from nbcomp.loop.grammar import (
     walk,
     walk_expr,
 )
+from nbcomp.schedule.dependence import conflict, parting
 from nbcomp.types import INT64
 
 
@@ -46,6 +47,14 @@ def vectorize(kernel: Kernel, loop: str, unroll: int = 1) -> Kernel:
         inner = [s.var for s in walk(found.body) if isinstance(s, For) and s.kind == "vector"]
         if inner:
             raise ScheduleError(f"loop {inner[0]} inside {loop} is a vector loop already")
+        if any(isinstance(s, Call) for s in walk(found.body)):
+            raise ScheduleError(f"a library routine is called inside {loop}")
+        if unroll < 1:
+            raise ScheduleError(f"{loop} cannot run {unroll} vectors at a time")
+        if why := conflict(found):
+            raise ScheduleError(why)
+        if what := parting(found):
+            raise ScheduleError(f"{what} inside {loop} is not the same for all lanes")
         return replace(found, kind="vector", unroll=unroll)
 
     return _at(kernel, loop, change)
@@ -60,13 +69,8 @@ def parallelize(kernel: Kernel, loop: str) -> Kernel:
         )
     if not isinstance(top[0].extent, Affine):
         raise ScheduleError(f"the extent of {loop} is not known before it starts")
-    for stmt in walk(top[0].body):
-        if not isinstance(stmt, Accumulate) or stmt.buffer.role == "local":
-            continue
-        if not any(_mentions(i, loop) for i in stmt.indices):
-            raise ScheduleError(
-                f"iterations of {loop} add to the same elements of {stmt.buffer.name}"
-            )
+    if why := conflict(top[0], sums=False):
+        raise ScheduleError(why)
     return _at(kernel, loop, lambda found: replace(found, kind="parallel"))
 
 
@@ -83,12 +87,14 @@ def unroll(kernel: Kernel, loop: str) -> Kernel:
 
 def split(kernel: Kernel, loop: str, by: int) -> Kernel:
     """`for i in 0..n: S(i)`  ->  `for i_o in 0..⌈n/b⌉: for i in 0..min(b, n-b*i_o): S(b*i_o+i)`"""
+    if by < 1:
+        raise ScheduleError(f"{loop} cannot be split into blocks of {by}")
+    outer = _free_name(kernel, f"{loop}_o")
 
     def change(found: For) -> Stmt:
         if not isinstance(found.extent, Affine) or found.extent.terms:
             raise ScheduleError(f"the extent of {loop} is not a constant")
         n = found.extent.constant
-        outer = f"{loop}_o"
         place = index_add(index_scale(loop_var(outer), by), loop_var(loop))
         body = _substitute(found.body, loop, place)
         inner: Expr = affine(by)
@@ -113,7 +119,8 @@ def split_product(kernel: Kernel, stage: int, parts: int, axis: int) -> Kernel:
     chunk = -(-shape[axis] // parts)
     chunk += -chunk % 16  # whole register blocks
     parts = -(-shape[axis] // chunk)
-    part = loop_var("p")
+    part_name = _free_name(kernel, "p")
+    part = loop_var(part_name)
     start = index_scale(part, chunk)
     count: Expr = affine(chunk)
     if shape[axis] % chunk:
@@ -121,7 +128,7 @@ def split_product(kernel: Kernel, stage: int, parts: int, axis: int) -> Kernel:
         count = Apply(INT64, "minimum", (affine(chunk), left))
     whole: tuple[Expr, Expr] = (affine(0), affine(shape[1 - axis]))
     box = ((start, count), whole) if axis == 0 else (whole, (start, count))
-    made = For("p", affine(parts), (replace(call, box=box),), location=call.location)
+    made = For(part_name, affine(parts), (replace(call, box=box),), location=call.location)
     stages = (*kernel.stages[:stage], made, *kernel.stages[stage + 1 :])
     return replace(kernel, stages=stages)
 
@@ -133,6 +140,8 @@ def interchange(kernel: Kernel, outer: str, inner: str) -> Kernel:
         nested = _only_loop(found, inner)
         if _mentions(nested.extent, outer):
             raise ScheduleError(f"the extent of {inner} depends on {outer}")
+        if why := conflict(found) or conflict(nested):
+            raise ScheduleError(why)
         return replace(nested, body=(replace(found, body=nested.body),))
 
     return _at(kernel, outer, change)
@@ -309,6 +318,13 @@ def loop_names(kernel: Kernel) -> list[str]:
     return [s.var for s in walk(kernel.stages) if isinstance(s, For)]
 
 
+def _free_name(kernel: Kernel, base: str) -> str:
+    """A name for a new loop: `base`, or with a number if there is one already."""
+    taken = set(loop_names(kernel))
+    numbered = (base if k == 1 else f"{base}_{k}" for k in count(1))
+    return next(name for name in numbered if name not in taken)
+
+
 def _at(kernel: Kernel, loop: str, change: Callable[[For], Stmt]) -> Kernel:
     """The kernel with one loop changed."""
     stage = _stage_of(kernel, loop)
@@ -341,6 +357,3 @@ def _substitute(body: tuple[Stmt, ...], var: str, by: Expr) -> tuple[Stmt, ...]:
         return index_add(rest, index_scale(by, factor))
 
     return tuple(map_stmt(s, lambda e: map_expr(e, change, memo)) for s in body)
-
-
-Kind = Literal["serial", "parallel", "vector", "unroll"]

@@ -1,0 +1,164 @@
+"""Whether the iterations of a loop may run in any order: what one writes, no other may touch.
+
+Conservative: indices that are not affine count as anywhere.  The test per buffer is that along one
+axis (or in memory) an iteration moves further than the accesses of a single iteration reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nbcomp.loop.cost import extent_of
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Alloc,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    While,
+    affine,
+    expressions,
+    index_add,
+    index_scale,
+    variables,
+    walk,
+    walk_expr,
+)
+
+
+@dataclass(frozen=True)
+class _Access:
+    """One access to a buffer.
+
+    fn: the function of an accumulation, "" for a store, None for a load.  spread: how many elements
+    from the index on it touches, per axis; () is one.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    fn: str | None
+    spread: tuple[int, ...] = ()
+
+
+def conflict(loop: For, sums: bool = True) -> str:
+    """What keeps the iterations of a loop from running in any order; empty if nothing does.
+
+    sums: an accumulation may be reordered and split, as long as nobody reads it in the loop.
+    """
+    own = {s.buffer.memory for s in walk(loop.body) if isinstance(s, Alloc)}
+    accesses: dict[str, list[_Access]] = {}
+    for stmt in walk(loop.body):
+        for access in _accesses(stmt):
+            if access.buffer.memory not in own:
+                accesses.setdefault(access.buffer.memory, []).append(access)
+    reach = {s.var: max(extent_of(s) - 1, 0) for s in walk(loop.body) if isinstance(s, For)}
+    for found in accesses.values():
+        if all(a.fn is None for a in found) or _apart(found, loop.var, reach):
+            continue
+        fn = found[0].fn
+        added = bool(fn) and all(a.fn == fn for a in found)
+        if not (added and sums):
+            how = "add to the same elements of" if added else "are not independent: they share"
+            return f"iterations of {loop.var} {how} {found[0].buffer.name}"
+    return ""
+
+
+def parting(loop: For) -> str:
+    """What would run differently from lane to lane of a vector loop; empty if nothing."""
+    varying = {loop.var}
+    own = {s.buffer.memory for s in walk(loop.body) if isinstance(s, Alloc)}
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Let) and _varies(stmt.value, varying, own):
+            varying.add(stmt.name)
+        if isinstance(stmt, For) and _varies(stmt.extent, varying, own):
+            return f"the extent of {stmt.var}"
+        if isinstance(stmt, If | While) and _varies(stmt.condition, varying, own):
+            return "a condition"
+    return ""
+
+
+def _varies(expr: Expr, varying: set[str], own: set[str]) -> bool:
+    local = any(isinstance(e, Load) and e.buffer.memory in own for e in walk_expr(expr))
+    return local or bool(variables(expr) & varying)
+
+
+def _accesses(stmt: Stmt) -> list[_Access]:
+    """What a statement itself reads and writes."""
+    found = [
+        _Access(e.buffer, e.indices, None)
+        for root in expressions(stmt)
+        for e in walk_expr(root)
+        if isinstance(e, Load)
+    ]
+    if isinstance(stmt, Store):
+        found.append(_Access(stmt.buffer, stmt.indices, ""))
+    elif isinstance(stmt, Accumulate):
+        found.append(_Access(stmt.buffer, stmt.indices, stmt.fn))
+    elif isinstance(stmt, Call):
+        out, *operands = stmt.buffers
+        found.append(_written_by(stmt, out))
+        found += (_part(b, at, None) for b, at in zip(operands, stmt.at[1:], strict=True))
+    return found
+
+
+def _part(buffer: Buffer, at: tuple[Expr, ...], fn: str | None) -> _Access:
+    """All of a buffer from its leading indices on."""
+    rest = buffer.shape[len(at) :]
+    spread = (*(1 for _ in at), *rest)
+    return _Access(buffer, (*at, *(affine(0) for _ in rest)), fn, spread)
+
+
+def _written_by(call: Call, out: Buffer) -> _Access:
+    whole = _part(out, call.at[0], "")
+    if not call.box:
+        return whole
+    starts = tuple(start for start, _ in call.box)
+    counts = tuple(extent_of(For("", count, ())) for _, count in call.box)
+    return _Access(out, (*whole.indices[:-2], *starts), "", (*whole.spread[:-2], *counts))
+
+
+def _apart(accesses: Sequence[_Access], var: str, reach: dict[str, int]) -> bool:
+    """Whether different iterations touch different elements."""
+    first = accesses[0].buffer
+    if all(a.buffer.shape == first.shape for a in accesses) and any(
+        _separated([(a.indices[k], a.spread[k] if a.spread else 1) for a in accesses], var, reach)
+        for k in range(len(first.shape))
+    ):
+        return True
+    return _separated([_position(a) for a in accesses], var, reach)
+
+
+def _position(access: _Access) -> tuple[Expr, int]:
+    """The first element in memory, and how many from there on may be touched."""
+    total: Expr = affine(0)
+    for index, stride in zip(access.indices, access.buffer.strides, strict=True):
+        total = index_add(total, index_scale(index, stride))
+    spread = access.spread or (1,) * len(access.indices)
+    steps = zip(spread, access.buffer.strides, strict=True)
+    return total, 1 + sum((n - 1) * abs(stride) for n, stride in steps)
+
+
+def _separated(places: list[tuple[Expr, int]], var: str, reach: dict[str, int]) -> bool:
+    """Whether places move further from one iteration to the next than they reach in one."""
+    low, high = [], []
+    fixed: set[tuple[tuple[str, int], ...]] = set()
+    for place, spread in places:
+        if not isinstance(place, Affine):
+            return False
+        terms = dict(place.terms)
+        moved = [terms[v] * n for v, n in reach.items() if v in terms]
+        low.append(place.constant + sum(m for m in moved if m < 0))
+        high.append(place.constant + sum(m for m in moved if m > 0) + spread - 1)
+        fixed.add(tuple(t for t in place.terms if t[0] not in reach))
+    if len(fixed) != 1:
+        return False
+    step = abs(dict(fixed.pop()).get(var, 0))
+    return max(high) - min(low) < step
