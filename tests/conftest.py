@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import re
 import zlib
 from collections.abc import Callable
@@ -12,6 +13,13 @@ import numpy as np
 import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_sessionfinish() -> None:
+    """Thousands of compiled programs are alive: pytest need not go through them again and again
+    when it looks for leaked errors at the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
