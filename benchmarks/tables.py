@@ -1,15 +1,14 @@
-"""Tables of piecewise polynomials for tanh and erf in float32:
-nbcomp/target/llvm/elementary/tables.py.
+"""Tables of piecewise polynomials in float32: nbcomp/target/llvm/elementary/tables.py.
 
-    python -m benchmarks.tables tanh        # 16 lines: centre, value, p0 p1 p2 p3 p45
+    python -m benchmarks.tables tanh        # 16 lines: centre, value, p0 p1 p2 p3 p4
 
-On interval i, f(centre + y) = value + y·p(y), p of degree 5, a minimax fit of the relative error.
-The centres are floats near the middle at which f is almost a float itself (Gal's accurate tables),
-so the rounding of `value` does not count.  The first interval starts at 0 (centre and value are
-0), so that its relative error is as small.  Intervals are by the leading bits of t = scale·|x| +
-1, four per power of two; the first has f(y) = y + y·p(y), so that small values are as exact.  The
-last number holds two coefficients: as a float it is p4, and the lower half of its bits is p5 as a
-bfloat16; the fit of p0 ... p3 makes up for what p4 loses.  Needs mpmath and scipy.
+On interval i, f(centre + y) = value + y·p(y), a minimax fit of the relative error.  The centres
+are floats near the middle at which f is almost a float itself (Gal's accurate tables), so the
+rounding of `value` does not count.  The first interval starts at 0 (centre and value are 0) and
+has f(y) = y + y·p(y), so that its relative error is as small.  Intervals are by the leading bits
+of t = scale·|x| + 1, four per power of two.  Where p has a sixth term, the last number holds two:
+as a float it is p4, and the lower half of its bits is p5 as a bfloat16; the fit of p0 ... p3 makes
+up for what p4 loses. Needs mpmath and scipy.
 """
 
 from __future__ import annotations
@@ -23,21 +22,20 @@ from mpmath import mp, mpf
 
 from benchmarks.minimax import Fit, Real, error_of, rounded, solve
 
-DEGREE = 6  # of f on an interval
-
 
 @dataclass(frozen=True)
 class Table:
-    """An odd function that reaches ±1: f, the scale of t, and the last useful |x|."""
+    """An odd function that reaches ±1: f, the scale of t, the last useful |x|, and p's terms."""
 
     f: Real
     scale: float
     last: float
+    terms: int
 
 
 TABLES = {
-    "tanh": Table(mp.tanh, 1.5, 9.3),
-    "erf": Table(mp.erf, 3.5, 4.0),
+    "tanh": Table(mp.tanh, 1.6625, 9.02, 5),
+    "erf": Table(mp.erf, 3.75, 3.99, 6),
 }
 
 
@@ -61,13 +59,15 @@ def pack(p4: mpf, p5: mpf) -> tuple[mpf, mpf]:
     return mpf(float(best)), mpf(float(np.uint32(low << 16).view(np.float32)))
 
 
-def fit_packed(fit: Fit) -> tuple[list[mpf], mpf]:
-    """p0 p1 p2 p3 and the packed pair, and the largest weighted error."""
+def fit_five_numbers(fit: Fit) -> tuple[list[mpf], mpf]:
+    """p0 ... p4, the last perhaps packed with p5, and the largest weighted error."""
     found, _ = solve(fit, {})
-    p4, p5 = pack(found[4], found[5])
-    fixed = {4: p4, 5: p5}
-    for k in range(4):
-        fixed[k] = rounded(solve(fit, fixed)[0][k], 24)
+    fixed: dict[int, mpf] = {}
+    if len(found) == 6:
+        fixed[4], fixed[5] = pack(found[4], found[5])
+    for k in range(5):
+        if k not in fixed:
+            fixed[k] = rounded(solve(fit, fixed)[0][k], 24)
     return [fixed[k] for k in range(5)], error_of(fit, fixed)
 
 
@@ -85,22 +85,23 @@ def row(table: Table, low: mpf, high: mpf) -> tuple[list[mpf], mpf]:
     def weight(y: mpf) -> mpf:
         return y / f(b + y) if low or y else 1 / slope
 
-    found, worst = fit_packed(Fit(tail, range(DEGREE), float(low - b), float(high - b), weight))
+    fit = Fit(tail, range(table.terms), float(low - b), float(high - b), weight)
+    found, worst = fit_five_numbers(fit)
     return [b, value, *found], worst
 
 
 def rows(table: Table) -> list[list[mpf]]:
-    """All 16 rows, in the order of the low four bits of t's bits >> 21; unused ones saturate."""
+    """The 16 rows, in the order of the low four bits of t's bits >> 21."""
+    first = int(np.float32(1).view(np.uint32)) >> 21
     edges = [mpf(2) ** e * (1 + mpf(k) / 4) for e in range(4) for k in range(4)]
     bounds = [(t - 1) / table.scale for t in [*edges, mpf(16)]]
-    found = []
-    for low, high in pairwise(bounds):
+    found = {}
+    for i, (low, high) in enumerate(pairwise(bounds)):
         made, worst = row(table, low, min(high, mpf(table.last)))
         error = float(mp.log(worst, 2))
         print(f"[{float(low):.4f}, {float(high):.4f}] 2^{error:.1f}", file=sys.stderr)
-        found.append(made)
-    start = (int(np.float32(1).view(np.uint32)) >> 21) % 16  # the index of t = 1
-    return [found[(i - start) % 16] for i in range(16)]
+        found[(first + i) % 16] = made
+    return [found[i] for i in range(16)]
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from nbcomp.target.llvm.lanes import V
 def erf(x: V) -> V:
     """erf x; in double x + x·p(x²) below 1, and 1 - exp(-p(|x| - 1)) above."""
     if x.element == "float":
-        return odd_function(x, "erf", ERF, scale=3.5, last=4.0)
+        return odd_function(x, "erf", ERF, scale=3.75, last=3.99, terms=6)
     a = x.abs()
     s = x * x
     near = a.fma(s.poly(c.ERF_NEAR_F64), a)

@@ -80,7 +80,7 @@ def tanh(x: V) -> V:
     In float32 a table is faster, where the target can look up in registers.
     """
     if x.element == "float" and "avx512f" in x.b.features:
-        return odd_function(x, "tanh", TANH, scale=1.5, last=9.3)
+        return odd_function(x, "tanh", TANH, scale=1.6625, last=9.02, terms=5)
     a = x.abs()
     e = exp_moderate(x.const(44.0).min(a + a))
     d = e + 1

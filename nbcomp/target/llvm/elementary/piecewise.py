@@ -15,8 +15,8 @@ from nbcomp.target.llvm.lanes import V
 _FIRST_EDGE = 1.25  # of t
 
 
-def odd_function(x: V, name: str, table: Columns, scale: float, last: float) -> V:
-    """f(x) for float32; from |x| = last on f is ±1."""
+def odd_function(x: V, name: str, table: Columns, scale: float, last: float, terms: int) -> V:
+    """f(x) for float32; from |x| = last on f is ±1; `terms` of p are in five columns."""
     a = x.const(last).min(x.abs())  # NaN stays
     t = a.fma(scale, 1)
     index = t.bits().lshr(21)
@@ -24,8 +24,10 @@ def odd_function(x: V, name: str, table: Columns, scale: float, last: float) -> 
         lookup(f"{name}.{k}", column, index) for k, column in enumerate(table)
     )
     y = a - centre
-    p = (powers[-1].bits() << 16).bitcast("float")  # the packed p5
-    for c in reversed(powers):
+    p = powers[-1]
+    if terms == 6:  # the last number holds two
+        p = (p.bits() << 16).bitcast("float").fma(y, p)
+    for c in reversed(powers[:-1]):
         p = p.fma(y, c)
     value = t.lt(_FIRST_EDGE).select(a, value)  # the first interval: a + a·p(a)
     return p.fma(y, value).copysign(x)
