@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Constant, Contract, Source, View
-from nbcomp.graph.passes.fusion import Group, base_of
+from nbcomp.graph.op import Constant, Contract, Source
+from nbcomp.graph.passes.fusion import Group, base_of, source_of
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import (
     Affine,
@@ -144,13 +144,14 @@ class GroupLowering:
         return self.temp(node.name or "product", node.type.dtype, node.shape)
 
     def read_in_place(self, node: Node) -> bool:
-        """Every reader reads the very element it is about to overwrite."""
+        """Every reader, at one remove or more, reads the very element it is about to overwrite."""
+        derived = {node}
         for user in self.group.nodes:
-            for operand in user.inputs:
-                moved = operand is not node and _behind_moves(operand) is node
-                aligned = user.shape == node.shape and not _moves(user)
-                if moved or (operand is node and not aligned):
-                    return False
+            seen = [i for i in user.inputs if source_of(i) in derived]
+            if any(i not in derived for i in seen) or (seen and user.shape != node.shape):
+                return False
+            if seen:
+                derived.add(user)
         return True
 
     def zeros(self, buffer: Buffer) -> None:
@@ -187,15 +188,3 @@ class GroupLowering:
 def _identifier(name: str) -> str:
     """A buffer name: the user's own, or t7 for the seventh node."""
     return f"t{name}" if name[:1].isdigit() else name
-
-
-def _moves(node: Node) -> bool:
-    """Whether its elements are another array's at other indices."""
-    return isinstance(node.op, View) or node.op.name == "reshape"
-
-
-def _behind_moves(node: Node) -> Node:
-    """The node whose elements these are."""
-    while _moves(node):
-        node = node.inputs[0]
-    return node
