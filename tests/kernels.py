@@ -151,7 +151,9 @@ def memory_of(kernel: Kernel, arrays: dict[str, Array]) -> dict[str, Array]:
             b.shape, b.dtype, memory, (MARGIN - low) * size, tuple(s * size for s in b.strides)
         )
         if b.name in arrays:
-            view[...] = arrays[b.name].reshape(b.shape)  # a schedule may have merged axes
+            given = arrays[b.name]
+            # A schedule may have merged axes; one element may stand for all.
+            view[...] = given if given.size == 1 else given.reshape(b.shape)
         laid_out[b.name] = view
     return laid_out
 
