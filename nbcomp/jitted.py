@@ -86,21 +86,33 @@ class Jit:
             raise error.with_traceback(users_frames(error.__traceback__))  # noqa: B904
 
     def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for variant in reversed(self.variants):
-            values = bind(variant.capture.signature, args, kwargs, self.__wrapped__)
-            if variant.mismatch(values) is None:
-                return self._run(variant, values, args, kwargs)
+        if (found := self._find(args, kwargs)) is not None:
+            return self._run(*found, args, kwargs)
         key = _signature_key(args, kwargs)
         if key in self._refused:
             return self.__wrapped__(*args, **kwargs)
         try:
-            variant = self.compile(*args, **kwargs)
+            with self._lock:  # another thread may have compiled it in the meantime
+                found = self._find(args, kwargs)
+                if found is None:
+                    made = self.compile(*args, **kwargs)
+                    found = made, bind(made.capture.signature, args, kwargs)
         except Unsupported as error:
             # Without its traceback, whose frames would keep the arguments alive.
             reason = error.with_traceback(None)
         else:
-            return self._run(variant, bind(variant.capture.signature, args, kwargs), args, kwargs)
+            return self._run(*found, args, kwargs)
         return self._in_numpy(reason, key, args, kwargs)  # where errors are the user's alone
+
+    def _find(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Compiled, Sequence[Any]] | None:
+        """The variant for these arguments, and the arguments bound; None if there is none yet."""
+        for variant in reversed(tuple(self.variants)):
+            values = bind(variant.capture.signature, args, kwargs, self.__wrapped__)
+            if variant.mismatch(values) is None:
+                return variant, values
+        return None
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
         """The variant for these arguments, compiled now if it is new."""

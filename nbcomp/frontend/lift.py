@@ -215,10 +215,12 @@ class Lifter:
                 return self.function(value, source)
             case type():
                 return self._class(value)
+            case _ if (traced := traced_function(self.session, value)) is not value:
+                return traced
             case _ if callable(value) and hasattr(value, "__wrapped__"):
                 return self.lift(value.__wrapped__, step(source, "attr", "__wrapped__"))
             case _:
-                return traced_function(self.session, value)
+                return value
 
     def _bound(self, value: Any, source: Source) -> Any:
         """A bound method or partial function: its parts are lifted."""

@@ -119,7 +119,7 @@ def _shadow_class(cls: Any) -> type[Shadow]:
     for base in reversed(cls.__mro__[:-1]):
         for name, value in vars(base).items():
             if name.startswith("__") and name.endswith("__") and name not in KEPT:
-                method = isinstance(value, types.FunctionType)
+                method = isinstance(value, types.FunctionType) or hasattr(value, "__wrapped__")
                 namespace[name] = _special(name) if method else value
     for name in ("__doc__", "__module__", "__dataclass_fields__", "__match_args__"):
         if hasattr(cls, name):

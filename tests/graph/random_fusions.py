@@ -51,6 +51,7 @@ class Program:
         makers = (
             *(self.costly, self.costly, self.combined, self.combined, self.combined, self.cheap),
             *(self.reduced, self.reduced, self.viewed, self.viewed, self.assembled, self.assigned),
+            *(self.product, self.product),
         )
         for text in makers[self.rng.integers(len(makers))](x, self.values[x]):
             line = text.replace("NEW", new)
@@ -80,6 +81,17 @@ class Program:
                 if np.prod(result) <= LARGEST and len(result) <= 5:
                     fitting.append(text)
         return [f"NEW = ({x} + {self.pick(*fitting)}) * 0.5"]
+
+    def product(self, x: str, value: Any) -> list[str]:
+        """A matrix product that stays as small as its operands."""
+        fitting = []
+        for name, other in self.values.items():
+            for text, turned in ((name, other), (f"{name}.T", other.T)):
+                if value.ndim > 1 and turned.ndim == 2 and turned.shape[0] == value.shape[-1]:
+                    fitting.append(text)
+        if not fitting:
+            return self.costly(x, value)
+        return [f"NEW = ({x} @ {self.pick(*fitting)}) / {value.shape[-1]}"]
 
     def reduced(self, x: str, value: Any) -> list[str]:
         axes = tuple(k for k in range(value.ndim) if self.rng.random() < 0.6)

@@ -7,6 +7,7 @@ and compiling a new shape of a known program never reaches LLVM.
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -108,6 +109,7 @@ def parse(text: str, cpu: Cpu) -> Any:
 
 
 _cache: dict[tuple[str, Cpu], MachineCode] = {}
+_compiling = threading.Lock()  # a symbol may be added to the engine only once
 
 
 @cache
@@ -125,8 +127,14 @@ def _engine(cpu: Cpu) -> Any:
 def compile_kernel(code: KernelCode, cpu: Cpu) -> tuple[MachineCode, bool]:
     """Machine code for a kernel and whether it was compiled now (False: found in the cache)."""
     key = (code.text, cpu)
-    if key in _cache:
-        return _cache[key], False
+    with _compiling:
+        known = key in _cache
+        if not known:
+            _cache[key] = _compiled(code, cpu)
+        return _cache[key], not known
+
+
+def _compiled(code: KernelCode, cpu: Cpu) -> MachineCode:
     start = time.perf_counter()
     # Symbols are process-wide: make them unique by content.
     tag = hashlib.blake2b(code.text.encode(), digest_size=8).hexdigest()
@@ -146,9 +154,7 @@ def compile_kernel(code: KernelCode, cpu: Cpu) -> tuple[MachineCode, bool]:
     engine.finalize_object()
     addresses = {s: engine.get_function_address(name) for s, name in unique.items()}
     seconds = time.perf_counter() - start
-    made = MachineCode(code.text, cpu, addresses, seconds, engine=engine)
-    _cache[key] = made
-    return made, True
+    return MachineCode(code.text, cpu, addresses, seconds, engine=engine)
 
 
 @dataclass(frozen=True)
