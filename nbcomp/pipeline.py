@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
 from nbcomp.trace import Snapshot, Trace
 from nbcomp.types import DType, TensorType
+
+R = TypeVar("R", Graph, FusedGraph)
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
     expand,
@@ -159,32 +161,24 @@ def _graph_passes(graph: Graph, trace: Trace) -> FusedGraph:
     done: list[str] = []
     for step in GRAPH_PASSES:
         graph = _run(step, graph, trace, done)
-    begin = time.perf_counter()
-    try:
-        fused = fuse(graph)
-    except NbcompError:
-        raise
-    except Exception as error:
-        raise PassError(f"pass fuse failed after {', '.join(done)}: {error!r}") from error
-    spent = time.perf_counter() - begin
-    trace.seconds["graph passes"] = trace.seconds.get("graph passes", 0.0) + spent
-    trace.record(Snapshot("fuse", "graph", _summary(fuse), fused, spent, fused.remarks))
-    return fused
+    return _run(fuse, graph, trace, done)
 
 
-def _run(step: Callable[[Graph], Graph], graph: Graph, trace: Trace, done: list[str]) -> Graph:
+def _run(step: Callable[[Graph], R], graph: Graph, trace: Trace, done: list[str]) -> R:
+    """One pass, recorded; what goes wrong in it is a fault of ours that names it."""
     begin = time.perf_counter()
     try:
-        result = step(graph)
+        with trace.timed("graph passes"):
+            result = step(graph)
     except NbcompError:
         raise
     except Exception as error:
         before = ", ".join(done) or "capture"
         raise PassError(f"pass {step.__name__} failed after {before}: {error!r}") from error
     spent = time.perf_counter() - begin
+    remarks = result.remarks if isinstance(result, FusedGraph) else ()
+    trace.record(Snapshot(step.__name__, "graph", _summary(step), result, spent, remarks))
     done.append(step.__name__)
-    trace.seconds["graph passes"] = trace.seconds.get("graph passes", 0.0) + spent
-    trace.record(Snapshot(step.__name__, "graph", _summary(step), result, spent))
     return result
 
 
