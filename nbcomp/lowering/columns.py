@@ -40,8 +40,9 @@ class Columns(Reduction):
         tiles = -(-space[first] // tile)
         tasks = tiles * math.prod(space[k] for k in outer)
         deep = row * math.prod(space[k] for k in self.tail) * math.prod(space[k] for k in outer)
-        if deep >= SPLIT and row >= 64 and (tasks < 16 or row > LONG):
-            self.split_columns(outer, tile, tiles, row, tasks)
+        long = [k for k in self.reduced if space[k] >= 2 * DEEP]
+        if long and deep >= SPLIT and row >= 64 and (tasks < 16 or row > LONG):
+            self.split_columns(outer, long[0], tile, tiles, row, tasks)
             return
         names = [AXES[n % 8] for n in range(len(outer))]
         with (
@@ -164,10 +165,11 @@ class Columns(Reduction):
                 value = self.elements.at(node, index)
                 self.writer.add(Store(buffer, index, value, node.location))
 
-    def split_columns(self, outer: list[int], tile: int, tiles: int, row: int, tasks: int) -> None:
-        """The reduced axis in blocks too: partial rows, then their sum."""
+    def split_columns(
+        self, outer: list[int], axis: int, tile: int, tiles: int, row: int, tasks: int
+    ) -> None:
+        """A reduced axis in blocks too: partial rows, then their sum."""
         space = self.group.space
-        axis = self.reduced[0]
         extent = space[axis]
         blocks = min(extent, max(2, -(-32 // tasks), -(-row // BLOCK)))
         chunk = -(-extent // blocks)

@@ -196,6 +196,18 @@ def test_columns_in_blocks_of_rows(golden: Golden, rng: np.random.Generator) -> 
     check(lambda x: x.sum(axis=0), rng.random((643, 90)), golden=golden)
 
 
+@pytest.mark.parametrize("rows", [(3, 70), (70, 3), (3, 7, 5), (9, 8), (7, 70), (2, 2, 70)])
+def test_columns_whose_rows_have_several_axes(
+    rows: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    x = rng.random((*rows, 700))
+    axes = tuple(range(len(rows)))
+    program = lowered(lambda x: x.sum(axis=axes), x)
+    kernels(program)
+    got = compile(lambda x: x.sum(axis=axes), x)(x)
+    np.testing.assert_allclose(got, x.sum(axis=axes), rtol=1e-13)
+
+
 def test_columns_too_wide_for_the_cache(golden: Golden) -> None:
     golden("\n\n".join(text(k) for k in kernels(lowered(lambda x: x.sum(axis=0), wide()))))
 
