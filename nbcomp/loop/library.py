@@ -27,9 +27,12 @@ class Routine:
 def gemm_layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[bool, int] | None:
     """(transposed, leading dimension) of the last two axes as a row-major BLAS operand, or None.
 
-    BLAS wants one of the two axes contiguous and the other's stride at least its length.
+    BLAS wants one of the two axes contiguous, the other's stride at least its length, and 32 bits
+    for each of these numbers.
     """
     (rows, columns), (down, across) = shape[-2:], strides[-2:]
+    if max(rows, columns, down, across) >= 1 << 31:
+        return None
     if (across == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1):
         return False, max(down if rows > 1 else columns, columns, 1)
     if (down == 1 or rows == 1) and (across >= max(rows, 1) or columns == 1):
