@@ -134,6 +134,8 @@ class GroupLowering:
                 )
         self.close_stage()
         self.elements.memory[node] = target
+        if target.role == "temp" or node in self.outputs:
+            self.writer.complete.add(target.memory)
 
     def product_target(self, node: Node) -> Buffer:
         """Where a product only this kernel needs goes: into the result it becomes, if it can."""

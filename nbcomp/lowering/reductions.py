@@ -302,7 +302,8 @@ class Reduction(GroupLowering):
             n = base_of(stack.pop())
             if n in seen or n in keep or n not in self.inside or n in self.main:
                 continue
-            if not self.full(n) or isinstance(n.op, Contract):
+            per_row = not self.full(n) and self.phases[n] > 0  # made of finished reductions
+            if per_row or isinstance(n.op, Contract):
                 continue
             seen.add(n)
             total += n.op.cost

@@ -43,6 +43,7 @@ class Writer:
         self.frames = [_Frame()]
         self.depth: dict[str, int] = {}  # name -> index of the frame that binds it
         self.names: dict[str, int] = {}
+        self.complete: set[str] = set()  # memory that earlier stages wrote and no later one does
 
     def fresh(self, base: str) -> str:
         """A name nobody has used in this kernel."""
@@ -69,11 +70,16 @@ class Writer:
     def level(self, value: Expr) -> int:
         """The frame a value belongs to: the deepest one that binds something it reads.
 
-        What is read from memory the kernel itself writes stays where it is.
+        What is read from memory that is still being written stays where it is.
         """
-        if any(isinstance(e, Load) and e.buffer.role != "input" for e in walk_expr(value)):
-            return len(self.frames) - 1
+        for e in walk_expr(value):
+            if isinstance(e, Load) and not self.settled(e.buffer):
+                return len(self.frames) - 1
         return max((self.depth[v] for v in variables(value)), default=0)
+
+    def settled(self, buffer: Buffer) -> bool:
+        """Whether what is read from a buffer is the same everywhere."""
+        return buffer.role == "input" or buffer.memory in self.complete
 
     def remember(self, key: object, value: Expr) -> Expr:
         """Keep a value for the rest of the body it belongs to."""

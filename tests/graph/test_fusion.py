@@ -520,6 +520,36 @@ def agree(made: Program, monkeypatch: pytest.MonkeyPatch) -> None:
             assert counts["exp"] <= exps, f"{counts['exp']} > {exps} {level}\n{made}"
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: normal_columns(x * np.exp(w)[:, None]),
+        lambda x, w: normal_columns(x.T * np.exp(w)),
+        lambda x, w: (x * np.exp(w)[:, None]).max(axis=0),
+        lambda x, w: (x[:, :3] * np.exp(w)[:, None]).sum(axis=0) * 2,
+        lambda x, w: (x[:, None, :] * np.exp(w)[:, None, None]).sum(axis=(0, 2)),
+        lambda x, w: (x * np.exp(w)[:, None]).T + np.ones((20, 30)),
+        lambda x, w: np.exp(x @ x.T)[:, :, None] * np.ones(3),
+        lambda x, w: np.exp(x.sum(axis=1))[:, None] * x,
+    ],
+)
+def test_costly_values_are_computed_once_in_any_order_of_loops(
+    function: Callable[..., Any], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, w = rng.random((30, 20)), rng.random(30)
+    compiled = nbcomp.compile(function, x, w)
+    wanted = sum(n.type.size for n in compiled.graph.nodes if n.op.name == "exp")
+    for level, run in levels(compiled):
+        with counted(monkeypatch) as counts:
+            np.testing.assert_allclose(run(x, w), function(x, w), rtol=1e-12)
+        assert counts["exp"] == wanted * level.startswith("kernels")
+
+
+def normal_columns(y: Any) -> Any:
+    e = np.exp(y - y.max(axis=0))
+    return e / e.sum(axis=0)
+
+
 @pytest.mark.parametrize("seed", range(120))
 def test_random_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     agree(Program(seed), monkeypatch)

@@ -10,8 +10,9 @@ refusal is a remark in the user's names.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Literal
 
 from nbcomp.graph.ir import Graph, Node
@@ -87,6 +88,17 @@ class _Draft:
     reads: int = 0  # the nodes they read
     before: int = 0  # the nodes of all groups that must run before it
     late: bool = False  # has full-size nodes that need a finished reduction
+    costs: Counter[int] = field(default_factory=Counter)  # by the size of the nodes
+
+    @property
+    def whole(self) -> int:
+        """Elements of the space."""
+        return math.prod(self.space)
+
+    @property
+    def spread(self) -> int:
+        """The cost of the values that are spread over more elements."""
+        return sum(cost for size, cost in self.costs.items() if size < self.whole)
 
     @property
     def outer(self) -> int:
@@ -161,6 +173,7 @@ class _Fuser:
 
     def visit(self, node: Node) -> None:
         draft = self.draft(node)
+        draft.costs[node.type.size] += node.op.cost
         for needed in {self.group.get(source_of(i)) for i in node.inputs} - {None}:
             assert needed is not None
             draft.before |= needed.mask | needed.before
@@ -194,13 +207,17 @@ class _Fuser:
         kind: Kind = "contract" if isinstance(op, Contract) else "library"
         return _Draft(kind, [node], node.shape, mask=bit)
 
+    def late(self, node: Node, draft: _Draft, producer: _Draft) -> bool:
+        """Whether the two together have full-size nodes that need a finished reduction."""
+        full = bool(producer.axes) and self.level(node, producer) == "full"
+        return full or producer.late or draft.late
+
     def merge(self, producer: _Draft, draft: _Draft, node: Node) -> _Draft:
         """One group of both; the larger space and the reduction carry over."""
         if draft.kind == "pieces":
             return self.join(producer, draft, "pieces", draft.space)
         reducing = producer if producer.axes else draft
         wide = producer if producer.axes or producer.components else draft
-        late = bool(producer.axes) and self.level(node, producer) == "full"
         return self.join(
             producer,
             draft,
@@ -208,7 +225,7 @@ class _Fuser:
             wide.space,
             reducing.axes,
             producer.components or draft.components,
-            late or producer.late or draft.late,
+            self.late(node, draft, producer),
         )
 
     def join(
@@ -228,6 +245,7 @@ class _Fuser:
         kept.nodes += gone.nodes
         kept.mask |= gone.mask
         kept.reads |= gone.reads
+        kept.costs += gone.costs
         kept.before = (kept.before | gone.before) & ~kept.mask
         for n in gone.nodes:
             self.group[n] = kept
@@ -262,8 +280,10 @@ class _Fuser:
         if draft.kind == "pieces":
             return self.into_pieces(node, draft, producer)
         if producer.axes:
-            return self.after_reduction(node, draft, producer)
-        return self.map_into(node, draft, producer)
+            why = self.after_reduction(node, draft, producer)
+        else:
+            why = self.map_into(node, draft, producer)
+        return why or self.spread_anew(node, draft, producer)
 
     def cyclic(self, draft: _Draft, producer: _Draft) -> bool:
         """Whether some group outside both needs one of them and is needed by one of them."""
@@ -300,9 +320,10 @@ class _Fuser:
         paths = {_path(i) for i in seen}
         if self.private(producer, draft):
             cheap = sum(n.op.cost for n in producer.nodes) <= CHEAP
-            order = _nesting(draft)
-            once = all(_evaluations(i, space, order) <= base_of(i).type.size for i in seen)
-            if cheap or (len(paths) == 1 and once):
+            nest = _Nest.of(draft)
+            once = all(nest.evaluations(i) <= base_of(i).type.size for i in seen)
+            in_order = all(map(_aligned, seen)) or producer.spread <= CHEAP
+            if cheap or (len(paths) == 1 and once and in_order):
                 return ""
         if len(paths) > 1:
             return f"its elements are read {len(paths)} times, at different places"
@@ -329,6 +350,31 @@ class _Fuser:
         ):
             return "its result is spread along another axis than the one reduced"
         return ""
+
+    def spread_anew(self, node: Node, draft: _Draft, producer: _Draft) -> str:
+        """Why not, because of what a reduction's order of loops would compute again and again."""
+        axes = producer.axes or draft.axes
+        if not axes or draft.spread + producer.spread <= CHEAP:
+            return ""
+        wide = producer if producer.axes or producer.components else draft
+        components = producer.components or draft.components
+        nest = _Nest.made(wide.space, axes, components, self.late(node, draft, producer))
+        inside = draft.mask | producer.mask
+        for user in (*producer.nodes, *draft.nodes):
+            for seen in user.inputs if user.type.size >= wide.whole else ():
+                base = base_of(seen)
+                if not self.bit[base] & inside or base.type.size >= wide.whole:
+                    continue
+                again = nest.evaluations(seen) > base.type.size
+                if again and self.price(base, inside) > CHEAP:
+                    return f"{_title(base)} would be computed more than once"
+        return ""
+
+    def price(self, node: Node, inside: int) -> int:
+        """The cost of one element, computed from what is outside."""
+        needed = (self.ancestors[node] | self.bit[node]) & inside
+        size = node.type.size
+        return sum(n.op.cost for n in self.group if self.bit[n] & needed and n.type.size == size)
 
     def private(self, producer: _Draft, draft: _Draft) -> bool:
         """Whether nobody else reads the producer's nodes and none is needed in memory."""
@@ -526,24 +572,41 @@ def _title(node: Node) -> str:
     )
 
 
-def _nesting(draft: _Draft) -> list[int]:
-    """The axes of a draft's loops, outside in, as they will be lowered: by rows or by columns."""
-    every = range(len(draft.space))
-    kept = [k for k in every if k not in draft.axes]
-    tail = [k for k in kept if draft.axes and k > max(draft.axes)]
-    if math.prod(draft.space[k] for k in tail) <= 4 or draft.late:
-        tail = []
-    return [*(k for k in kept if k not in tail), *draft.axes, *tail]
+@dataclass(frozen=True)
+class _Nest:
+    """The loops of a group, outside in, as they will be lowered: by rows or by columns."""
 
+    space: tuple[int, ...]
+    loops: tuple[int, ...]  # axes
+    components: tuple[int, ...]
 
-def _evaluations(seen: Node, space: tuple[int, ...], order: Sequence[int]) -> int:
-    """How often loops in this order evaluate an operand, hoisted as far out as it goes."""
-    offset = len(space) - len(seen.shape)
-    if offset < 0:
-        return seen.type.size
-    real = {k + offset for k, n in enumerate(seen.shape) if n != 1}
-    inside = [place for place, k in enumerate(order) if k in real]
-    return math.prod(space[k] for k in order[: max(inside, default=-1) + 1])
+    @staticmethod
+    def of(draft: _Draft) -> _Nest:
+        """The loops of a draft as it is."""
+        return _Nest.made(draft.space, draft.axes, draft.components, draft.late)
+
+    @staticmethod
+    def made(
+        space: tuple[int, ...], axes: tuple[int, ...], components: tuple[int, ...], late: bool
+    ) -> _Nest:
+        """The loops over a space in which these axes are reduced."""
+        kept = [k for k in range(len(space)) if k not in axes and k not in components]
+        tail = [k for k in kept if axes and k > max(axes)]
+        if math.prod(space[k] for k in tail) <= 4 or late:
+            tail = []
+        outer = [k for k in kept if k not in tail]
+        return _Nest(space, (*outer, *axes, *tail), components)
+
+    def evaluations(self, seen: Node) -> int:
+        """How often the loops evaluate an operand, hoisted as far out as it goes."""
+        offset = len(self.space) - len(seen.shape)
+        if offset < 0:
+            return seen.type.size
+        real = {k + offset for k, n in enumerate(seen.shape) if n != 1}
+        inside = [place for place, k in enumerate(self.loops) if k in real]
+        loops = self.loops[: max(inside, default=-1) + 1]
+        written_out = (k for k in self.components if k in real)
+        return math.prod(self.space[k] for k in (*loops, *written_out))
 
 
 def _piece_evaluations(node: Node, seen: Node) -> int:
@@ -564,10 +627,10 @@ def _piece_evaluations(node: Node, seen: Node) -> int:
 
 def _too_often(seen: list[Node], draft: _Draft) -> str:
     """That an operand would be computed again and again, if that is what is wrong."""
-    order = _nesting(draft)
-    worst = max(seen, key=lambda i: _evaluations(i, draft.space, order))
+    nest = _Nest.of(draft)
+    worst = max(seen, key=nest.evaluations)
     size = base_of(worst).type.size
-    times = _evaluations(worst, draft.space, order) / max(size, 1)
+    times = nest.evaluations(worst) / max(size, 1)
     if times <= 1:
         return "its result is also needed in another order"
     return (
