@@ -18,10 +18,10 @@ from nbcomp.graph.passes.fusion import FusedGraph, Group
 from nbcomp.loop.grammar import Kernel
 from nbcomp.loop.printer import print_kernel
 from nbcomp.lowering.program import Program
+from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
 from nbcomp.target.base import Code
-from nbcomp.trace import Location, Remark, Trace
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import TracebackType
 
-from nbcomp.trace import Location
+from nbcomp.record import Location
 
 PACKAGE = str(Path(__file__).parent)
 

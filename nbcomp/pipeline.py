@@ -29,13 +29,13 @@ from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import KernelStep, LibraryStep, Program, lower_program
 from nbcomp.machine import host
+from nbcomp.record import Snapshot, Trace
 from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
 from nbcomp.runtime.pool import threads
 from nbcomp.schedule.default import default_schedule, grain, seconds
 from nbcomp.target.base import Stage, Target
 from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
-from nbcomp.trace import Snapshot, Trace
 from nbcomp.types import DType, TensorType
 
 R = TypeVar("R", Graph, FusedGraph)

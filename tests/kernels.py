@@ -34,9 +34,9 @@ from nbcomp.loop.grammar import (
 from nbcomp.loop.interpreter import interpret
 from nbcomp.loop.verifier import verify
 from nbcomp.machine import host
+from nbcomp.record import Location
 from nbcomp.target.llvm.codegen import KernelCode, StageCode, generate
 from nbcomp.target.llvm.compile import MachineCode, compile_kernel, host_cpu
-from nbcomp.trace import Location
 from nbcomp.types import BOOL, FLOAT32, contiguous_strides
 
 Array = np.ndarray[Any, Any]

@@ -15,9 +15,9 @@ from nbcomp.frontend.trace import Capture
 from nbcomp.graph.ir import Graph, Node, apply
 from nbcomp.graph.op import Input, Op
 from nbcomp.pipeline import compile_capture
+from nbcomp.record import Trace
 from nbcomp.runtime.plan import ArrayGuard, Source
 from nbcomp.target.llvm.compile import host_target
-from nbcomp.trace import Trace
 from nbcomp.types import TensorType
 
 Array = np.ndarray[Any, Any]

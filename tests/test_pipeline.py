@@ -16,7 +16,7 @@ from nbcomp import pipeline
 from nbcomp.errors import CaptureError, NbcompError, PassError, Unsupported
 from nbcomp.graph.ir import Graph
 from nbcomp.pipeline import GRAPH_PASSES, compile_for
-from nbcomp.trace import Location, Snapshot, Trace
+from nbcomp.record import Location, Snapshot, Trace
 
 X = np.random.default_rng(3).random((5, 7))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from nbcomp.trace import Location
+from nbcomp.record import Location
 
 Locations = Sequence[Location | None]
 

@@ -19,7 +19,7 @@ from nbcomp.display.listing import readable
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input
 from nbcomp.loop.grammar import Call, Kernel, walk
-from nbcomp.trace import Location, Remark, Trace
+from nbcomp.record import Location, Remark, Trace
 
 BUSY = 0.2  # cores other programs may use before the report says that they disturbed
 FEW_ULP = 64  # beyond this a difference is said by the size of the whole answer

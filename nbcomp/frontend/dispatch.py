@@ -26,7 +26,7 @@ from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Input
 from nbcomp.ops.lookup import find
 from nbcomp.ops.operand import cast, constant, supported
-from nbcomp.trace import Location
+from nbcomp.record import Location
 
 MOST_CALLS = 20_000  # of NumPy's functions in one capture, as loops are unrolled
 Handler = Callable[..., Any]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from nbcomp.errors import CaptureError
 from nbcomp.frontend.location import enclosing, span_of
-from nbcomp.trace import Location
+from nbcomp.record import Location
 
 Advice = tuple[str, str, ast.AST]  # message, hint, the expression to point at
 

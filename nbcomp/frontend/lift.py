@@ -39,8 +39,8 @@ from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer
 from nbcomp.ops.operand import constant, supported
+from nbcomp.record import Remark
 from nbcomp.runtime.plan import LengthGuard, ObjectGuard, Source, ValueGuard
-from nbcomp.trace import Remark
 
 VALUES = (bool, str, bytes, complex, range, slice, np.dtype, frozenset)
 CONTAINERS = (tuple, list, dict)

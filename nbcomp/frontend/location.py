@@ -17,7 +17,7 @@ from types import CodeType, FrameType
 
 import numpy as np
 
-from nbcomp.trace import Location
+from nbcomp.record import Location
 
 Span = tuple[int, int, int, int]  # line, column, end line, end column; columns count UTF-8 bytes
 

@@ -19,8 +19,8 @@ from nbcomp.frontend.unrolled import Unrolled
 from nbcomp.graph.interpreter import evaluate
 from nbcomp.graph.ir import Graph, Node, at, topological
 from nbcomp.graph.op import Constant, Input
+from nbcomp.record import Location, Remark
 from nbcomp.runtime.plan import Guard, Source, ValueGuard
-from nbcomp.trace import Location, Remark
 from nbcomp.types import TensorType
 
 

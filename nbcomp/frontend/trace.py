@@ -25,8 +25,8 @@ from nbcomp.frontend.session import Read, Session
 from nbcomp.graph.ir import Graph, Node, rewrite
 from nbcomp.graph.op import Constant, Input
 from nbcomp.ops.operand import Cast
+from nbcomp.record import Remark
 from nbcomp.runtime.plan import ArrayGuard, Guard, ScalarGuard, Source
-from nbcomp.trace import Remark
 
 __all__ = ["Capture", "bind", "capture", "rebuild", "resolve"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.location import enclosing, location_of, user_frames
-from nbcomp.trace import Location, Remark
+from nbcomp.record import Location, Remark
 
 MANY = 50  # rounds from which on the user is told
 MOST_WRITES = 500  # by one assignment to elements; each becomes a kernel, at some 20 ms

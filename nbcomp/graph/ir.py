@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from nbcomp.graph.op import Op
-from nbcomp.trace import Location
+from nbcomp.record import Location
 from nbcomp.types import TensorType
 
 _location: ContextVar[Location | None] = ContextVar("location", default=None)

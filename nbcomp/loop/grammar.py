@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from nbcomp.trace import Location
+from nbcomp.record import Location
 from nbcomp.types import INT64, DType
 
 # Scalar functions that are not NumPy's: the error function, and the bits of a value read as another

@@ -25,7 +25,7 @@ from nbcomp.loop.grammar import (
     variables,
     walk_expr,
 )
-from nbcomp.trace import Location
+from nbcomp.record import Location
 
 
 @dataclass

@@ -24,7 +24,7 @@ from nbcomp.magics.cell import (
 from nbcomp.magics.measuring import Options, report_on
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.settings import NbComp
-from nbcomp.trace import Remark
+from nbcomp.record import Remark
 
 
 def unquoted(text: str) -> str:

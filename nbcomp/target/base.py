@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nbcomp.loop.grammar import Kernel
-from nbcomp.trace import Location, Trace
+from nbcomp.record import Location, Trace
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 from nbcomp.loop.grammar import Kernel
 from nbcomp.loop.interpreter import interpret
 from nbcomp.loop.printer import print_kernel
+from nbcomp.record import Location, Trace
 from nbcomp.target.base import Stage
-from nbcomp.trace import Location, Trace
 
 
 @dataclass(frozen=True)

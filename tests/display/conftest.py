@@ -14,7 +14,7 @@ from nbcomp import bench
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input, Op
 from nbcomp.loop import grammar as loop
-from nbcomp.trace import Location, Remark, Snapshot, Trace
+from nbcomp.record import Location, Remark, Snapshot, Trace
 from nbcomp.types import FLOAT32, TensorType
 
 SOURCE = """\

@@ -23,7 +23,7 @@ from nbcomp.display.bundle import Explanation, Listing, Report
 from nbcomp.display.payload import MIME, VERSION
 from nbcomp.display.text import text
 from nbcomp.display.view import SECTIONS, Fallback, ratio_words, remark_row, seconds, view
-from nbcomp.trace import Location, Remark
+from nbcomp.record import Location, Remark
 
 Measured = tuple[bench.Comparison, bench.Scaling]
 MakeCompiled = Callable[..., SimpleNamespace]

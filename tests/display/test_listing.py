@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nbcomp.display.listing import readable, readable_assembly, readable_llvm
-from nbcomp.trace import Location
+from nbcomp.record import Location
 
 LOCATIONS = (None, Location("<cell>", 4), Location("<cell>", 5))
 

@@ -15,7 +15,7 @@ from nbcomp.graph.ir import Graph, Node, apply, at, rewrite, topological
 from nbcomp.graph.op import REGISTRY, Composite, Constant, Input, Op
 from nbcomp.graph.printer import node_names
 from nbcomp.graph.verifier import verify
-from nbcomp.trace import Location
+from nbcomp.record import Location
 from nbcomp.types import TensorType, f32
 from tests.programs import graph_of, inputs, ops, text
 

@@ -20,7 +20,7 @@ from nbcomp.loop.grammar import (
     affine,
 )
 from nbcomp.loop.printer import print_expr, print_kernel
-from nbcomp.trace import Location
+from nbcomp.record import Location
 from nbcomp.types import FLOAT64
 from tests.kernels import (
     add_to,

@@ -27,11 +27,11 @@ from nbcomp.loop.grammar import (
     neutral,
 )
 from nbcomp.machine import host
+from nbcomp.record import Location
 from nbcomp.target.llvm.codegen import generate
 from nbcomp.target.llvm.compile import compile_kernel, host_cpu
 from nbcomp.target.llvm.memory import STACK
 from nbcomp.target.llvm.values import LITERAL
-from nbcomp.trace import Location
 from nbcomp.types import FLOAT32, FLOAT64, INT64
 from tests.kernels import (
     Array,

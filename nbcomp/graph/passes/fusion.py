@@ -28,7 +28,7 @@ from nbcomp.graph.op import (
     View,
 )
 from nbcomp.graph.passes.materialise import storage
-from nbcomp.trace import Remark
+from nbcomp.record import Remark
 
 TINY = 4  # a reduction this short is an expression
 CHEAP = 2  # instructions: cheaper to compute again than to store and load

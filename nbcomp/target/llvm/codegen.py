@@ -19,10 +19,10 @@ from nbcomp.loop.grammar import (
     For,
     Kernel,
 )
+from nbcomp.record import Location
 from nbcomp.target.llvm.builder import Value
 from nbcomp.target.llvm.loops import LoopEmitter
 from nbcomp.target.llvm.values import Lanes, location_id
-from nbcomp.trace import Location
 
 
 @dataclass(frozen=True)

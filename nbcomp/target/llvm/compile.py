@@ -17,10 +17,10 @@ import llvmlite.binding as llvm
 
 from nbcomp.loop.grammar import Kernel
 from nbcomp.machine import Machine, host
+from nbcomp.record import Location, Trace
 from nbcomp.target.base import Stage
 from nbcomp.target.llvm import blas
 from nbcomp.target.llvm.codegen import KernelCode, generate
-from nbcomp.trace import Location, Trace
 
 
 @dataclass(frozen=True)

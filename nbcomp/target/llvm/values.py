@@ -27,9 +27,9 @@ from nbcomp.loop.grammar import (
     children,
     walk,
 )
+from nbcomp.record import Location
 from nbcomp.target.llvm import scalars
 from nbcomp.target.llvm.builder import Builder, Value, element_type
-from nbcomp.trace import Location
 
 LITERAL = 64  # integers up to this size are written into the code, larger ones are parameters
 
