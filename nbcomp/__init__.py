@@ -17,6 +17,7 @@ _PUBLIC = {
     "CaptureError": "nbcomp.errors",
     "NbcompError": "nbcomp.errors",
     "Unsupported": "nbcomp.errors",
+    "Options": "nbcomp.options",
     "set_threads": "nbcomp.runtime.pool",
     "threads": "nbcomp.runtime.pool",
     **dict.fromkeys(

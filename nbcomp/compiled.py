@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from nbcomp.graph.passes.fusion import FusedGraph, Group
 from nbcomp.loop.grammar import Kernel
 from nbcomp.loop.printer import print_kernel
 from nbcomp.lowering.program import Program
+from nbcomp.options import EVERYTHING, Options
 from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
@@ -26,10 +27,11 @@ from nbcomp.target.base import Code
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel at every level below the graph."""
+    """One kernel at every level below the graph; `lowered` is it before its schedule."""
 
     name: str
     group: Group
+    lowered: Kernel
     kernel: Kernel
     code: Code
 
@@ -66,7 +68,7 @@ class Compiled:
     cold: bool
     threads: int
     target: str
-    snapshots: tuple[Any, ...] = field(default=())
+    options: Options = EVERYTHING
 
     @property
     def graph(self) -> Graph:

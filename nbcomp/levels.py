@@ -29,15 +29,18 @@ Run = Callable[..., Any]
 def levels(compiled: Compiled, kernels: bool = True) -> Iterator[tuple[str, Run]]:
     """(what it is, a function of the original arguments) for each level, in order.
 
-    kernels: also the loop levels, whose interpreter is slow.
+    kernels: also the loop levels, whose interpreter is slow; steps that changed no kernel are left
+    out.
     """
     for snapshot in compiled.trace.snapshots:
         if snapshot.level == "graph":
             yield f"graph after {snapshot.name}", _graph_run(compiled, snapshot.value)
     if kernels:
-        stages = [s.name for s in compiled.trace.snapshots if s.level == "loop"]
-        for stage in dict.fromkeys(stages):
-            yield f"kernels after {stage}", _kernels_run(compiled, stage)
+        chains = _chains(compiled)
+        for position, (stage, _) in enumerate(chains[0] if chains else ()):
+            before = max(position - 1, 0)
+            if not position or any(c[position][1] is not c[before][1] for c in chains):
+                yield f"kernels after {stage}", _kernels_run(compiled, position)
     yield "machine code", compiled
 
 
@@ -76,10 +79,8 @@ def _chains(compiled: Compiled) -> list[list[tuple[str, Kernel]]]:
     return chains
 
 
-def _kernels_run(compiled: Compiled, stage: str) -> Run:
-    """All kernels as they were after `stage`."""
-    stages = [name for name, _ in _chains(compiled)[0]]
-    position = stages.index(stage)
+def _kernels_run(compiled: Compiled, position: int) -> Run:
+    """All kernels as they were after lowering (0) or that step of their schedule."""
     chains = [[kernel for _, kernel in chain] for chain in _chains(compiled)]
 
     def run(*args: Any, **kwargs: Any) -> Any:

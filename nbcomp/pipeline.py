@@ -2,7 +2,7 @@
 
     capture → graph passes → fusion → kernels → schedule → LLVM → machine code → plan
 
-Every step is recorded in the `Trace`.
+Every step is recorded in the `Trace`; those that are optimisations can be left out (`Options`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from nbcomp.frontend.trace import Capture, capture
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Input
 from nbcomp.graph.passes.expand import expand
-from nbcomp.graph.passes.fusion import FusedGraph, fuse
+from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
 from nbcomp.graph.passes.materialise import materialise
-from nbcomp.graph.passes.products import choose_products
+from nbcomp.graph.passes.products import choose_products, sum_products
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import KernelStep, LibraryStep, Program, lower_program
 from nbcomp.machine import host
+from nbcomp.options import EVERYTHING, Options
 from nbcomp.record import Snapshot, Trace
 from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
 from nbcomp.runtime.pool import threads
-from nbcomp.schedule.default import default_schedule, grain, seconds
+from nbcomp.schedule.default import grain, schedule, seconds
 from nbcomp.target.base import Stage, Target
 from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
@@ -61,10 +62,12 @@ def compile(function: Any, *args: Any, **kwargs: Any) -> Compiled:
     Raises CaptureError where the program cannot be a graph, Unsupported for what is not compiled,
     and what the function itself raises.
     """
-    return _compile(host_target(), function, *args, **kwargs)
+    return _compile(host_target(), EVERYTHING, function, *args, **kwargs)
 
 
-def _compile(target: Target, function: Any, *args: Any, **kwargs: Any) -> Compiled:
+def _compile(
+    target: Target, options: Options, function: Any, *args: Any, **kwargs: Any
+) -> Compiled:
     # A jitted function (which has variants) is compiled as the Python function it stands for.
     python = function.__wrapped__ if hasattr(function, "variants") else function
     concrete = [_stand_in(a) for a in args]
@@ -73,18 +76,21 @@ def _compile(target: Target, function: Any, *args: Any, **kwargs: Any) -> Compil
     start = time.perf_counter()
     with trace.timed("capture"):
         captured = capture(python, concrete, named)
-    return compile_capture(python, captured, trace, start, target)
+    return compile_capture(python, captured, trace, start, target, options)
 
 
-def compile_for(name: str) -> Callable[..., Compiled]:
-    """`compile` for a named target: "llvm" (this machine) or "interpreted"."""
+def compile_for(name: str, options: Options = EVERYTHING) -> Callable[..., Compiled]:
+    """`compile` for a named target, "llvm" (this machine) or "interpreted", and with options.
+
+    `compile_for("llvm", nbcomp.Options(without={"fuse"}))(f, x)` leaves fusion out.
+    """
     targets: dict[str, Callable[[], Target]] = {
         "llvm": host_target,
         "interpreted": InterpretedTarget,
     }
     if name not in targets:
         raise ValueError(f"no target {name!r}; there are {', '.join(targets)}")
-    return partial(_compile, targets[name]())
+    return partial(_compile, targets[name](), options)
 
 
 def _stand_in(value: Any) -> Any:
@@ -93,7 +99,12 @@ def _stand_in(value: Any) -> Any:
 
 
 def compile_capture(
-    function: Any, captured: Capture, trace: Trace, start: float, target: Target
+    function: Any,
+    captured: Capture,
+    trace: Trace,
+    start: float,
+    target: Target,
+    options: Options = EVERYTHING,
 ) -> Compiled:
     """The rest of the pipeline, from a captured graph on."""
     graph = _with_strides(captured)
@@ -102,12 +113,13 @@ def compile_capture(
             "capture", "graph", "The program as it was traced.", graph, trace.seconds["capture"]
         )
     )
-    fused = _graph_passes(graph, trace)
+    fused = _graph_passes(graph, trace, options)
     results = results_of(captured)
     writes = _native_writes(captured) if results else {}
     with trace.timed("lower"):
-        program = lower_program(fused, writes, _rigid(captured.result))
-    kernels, steps = _kernels(program, trace, target)
+        rigid = _rigid(captured.result)
+        program = lower_program(fused, writes, rigid, reuse=options.does("reuse"))
+    kernels, steps = _kernels(program, trace, target, options)
     program = replace(
         program,
         steps=tuple(
@@ -132,6 +144,7 @@ def compile_capture(
         cold=not all(k.known for k in compiled),
         threads=threads(),
         target=f"{target.describe()}, {threads()} threads",
+        options=options,
     )
 
 
@@ -157,11 +170,14 @@ def _with_strides(captured: Capture) -> Graph:
     )
 
 
-def _graph_passes(graph: Graph, trace: Trace) -> FusedGraph:
+def _graph_passes(graph: Graph, trace: Trace, options: Options) -> FusedGraph:
     done: list[str] = []
     for step in GRAPH_PASSES:
-        graph = _run(step, graph, trace, done)
-    return _run(fuse, graph, trace, done)
+        if step is choose_products and not options.does("blas"):
+            step = sum_products
+        if options.does(step.__name__):  # a pass that is no optimisation is always done
+            graph = _run(step, graph, trace, done)
+    return _run(fuse if options.does("fuse") else separate, graph, trace, done)
 
 
 def _run(step: Callable[[Graph], R], graph: Graph, trace: Trace, done: list[str]) -> R:
@@ -187,7 +203,7 @@ def _summary(step: Callable[..., Any]) -> str:
 
 
 def _kernels(
-    program: Program, trace: Trace, target: Target
+    program: Program, trace: Trace, target: Target, options: Options
 ) -> tuple[list[CompiledKernel | None], list[Step | HostStep]]:
     """Schedule and compile every kernel; the plan's steps."""
     kernels: list[CompiledKernel | None] = []
@@ -197,23 +213,25 @@ def _kernels(
             kernels.append(None)
             steps.append(_host_step(step))
             continue
-        kernel = _scheduled(step.kernel, trace)
-        compiled = CompiledKernel(kernel.name, step.group, kernel, target.compile(kernel, trace))
+        kernel = _scheduled(step.kernel, trace, options)
+        code = target.compile(kernel, trace)
+        compiled = CompiledKernel(kernel.name, step.group, step.kernel, kernel, code)
         kernels.append(compiled)
         slot_of = dict(zip((b.memory for b in step.kernel.buffers), step.slots, strict=True))
         steps += (_step(kernel, n, s, slot_of) for n, s in enumerate(compiled.code.stages))
     return kernels, steps
 
 
-def _scheduled(kernel: Kernel, trace: Trace) -> Kernel:
+def _scheduled(kernel: Kernel, trace: Trace, options: Options) -> Kernel:
     lowered = Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
     trace.record(lowered)
-    begin = time.perf_counter()
-    kernel = default_schedule(kernel, host())
-    spent = time.perf_counter() - begin
-    trace.seconds["schedule"] = trace.seconds.get("schedule", 0.0) + spent
-    description = _summary(default_schedule)
-    trace.record(Snapshot("schedule", "loop", description, kernel, spent, kernel=kernel.name))
+    for step in schedule(options):
+        begin = time.perf_counter()
+        with trace.timed("schedule"):
+            kernel = step(kernel, host())
+        spent = time.perf_counter() - begin
+        name, description = step.__name__, _summary(step)
+        trace.record(Snapshot(name, "loop", description, kernel, spent, kernel=kernel.name))
     return kernel
 
 

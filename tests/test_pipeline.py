@@ -17,6 +17,7 @@ from nbcomp.errors import CaptureError, NbcompError, PassError, Unsupported
 from nbcomp.graph.ir import Graph
 from nbcomp.pipeline import GRAPH_PASSES, compile_for
 from nbcomp.record import Location, Snapshot, Trace
+from nbcomp.schedule.default import SCHEDULE
 
 X = np.random.default_rng(3).random((5, 7))
 
@@ -113,7 +114,8 @@ def test_what_was_done_is_explained() -> None:
 def test_every_step_is_recorded_in_order() -> None:
     compiled = nbcomp.compile(softmax, X)
     names = [s.name for s in compiled.trace.snapshots]
-    assert names == ["capture", *(p.__name__ for p in GRAPH_PASSES), "fuse", "lower", "schedule"]
+    loops = ["lower", *(step.__name__ for step in SCHEDULE)]
+    assert names == ["capture", *(p.__name__ for p in GRAPH_PASSES), "fuse", *loops]
     for snapshot in compiled.trace.snapshots:
         assert snapshot.description.endswith(".")
         assert snapshot.seconds >= 0

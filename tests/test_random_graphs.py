@@ -38,7 +38,7 @@ def first_bad(program: Program, kernels: bool) -> str:
             got = outputs(run(*own))
         except Exception as error:
             return f"{level}: {type(error).__name__}: {error}"
-        problem = _compare(got, wanted, program.tolerance) or _compare(
+        problem = compare(got, wanted, program.tolerance) or compare(
             [a for a in own if isinstance(a, np.ndarray)],
             [a for a in arguments if isinstance(a, np.ndarray)],
             (0.0,) * len(own),
@@ -48,7 +48,7 @@ def first_bad(program: Program, kernels: bool) -> str:
     return ""
 
 
-def _compare(got: list[Any], wanted: list[Any], tolerance: tuple[float, ...]) -> str:
+def compare(got: list[Any], wanted: list[Any], tolerance: tuple[float, ...]) -> str:
     if len(got) != len(wanted):
         return f"{len(got)} outputs, not {len(wanted)}"
     for i, (a, b, t) in enumerate(zip(got, wanted, tolerance, strict=False)):

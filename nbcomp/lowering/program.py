@@ -6,7 +6,7 @@ it lives (first fit over live ranges).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,20 +71,26 @@ def _describe(step: KernelStep | LibraryStep) -> str:
 
 
 def lower_program(
-    fused: FusedGraph, writes: dict[int, int] | None = None, rigid: set[int] | None = None
+    fused: FusedGraph,
+    writes: dict[int, int] | None = None,
+    rigid: set[int] | None = None,
+    reuse: bool = True,
 ) -> Program:
     """Kernels for all groups, and the memory plan.
 
     writes: outputs (by position) that are the new content of an input (by position).  rigid:
-    outputs that must be in C order; all others may be laid out as what they are made from.
+    outputs that must be in C order; all others may be laid out as what they are made from.  reuse:
+    values that are never alive at the same time may share memory.
     """
     every = set(range(len(fused.graph.outputs)))
-    return _Planner(fused, writes or {}, every if rigid is None else rigid).run()
+    return _Planner(fused, writes or {}, every if rigid is None else rigid, reuse).run()
 
 
 class _Planner:
-    def __init__(self, fused: FusedGraph, writes: dict[int, int], rigid: set[int]) -> None:
-        self.fused, self.writes = fused, writes
+    def __init__(
+        self, fused: FusedGraph, writes: dict[int, int], rigid: set[int], reuse: bool
+    ) -> None:
+        self.fused, self.writes, self.reuse = fused, writes, reuse
         outputs = fused.graph.outputs
         self.free = {
             n
@@ -179,7 +185,9 @@ class _Planner:
 
     def place(self, steps: list[KernelStep | LibraryStep]) -> tuple[dict[int, int], int]:
         """Offsets of temps: first fit, by size, among those alive at the same time."""
-        lives = self.live_ranges(steps)
+        lives = live_ranges(steps, self.sizes)
+        if not self.reuse:
+            lives = dict.fromkeys(lives, (0, len(steps)))
         placed: dict[int, int] = {}
         arena = 0
         for slot in sorted(lives, key=lambda s: (-self.sizes[s], s)):
@@ -204,14 +212,17 @@ class _Planner:
             at = max(at, end)
         return at
 
-    def live_ranges(self, steps: list[KernelStep | LibraryStep]) -> dict[int, tuple[int, int]]:
-        """First and last step that touches each temp."""
-        lives: dict[int, tuple[int, int]] = {}
-        for number, step in enumerate(steps):
-            for slot in _touched(step):
-                if slot in self.sizes:
-                    lives[slot] = (lives.get(slot, (number, number))[0], number)
-        return lives
+
+def live_ranges(
+    steps: Sequence[KernelStep | LibraryStep], slots: Container[int]
+) -> dict[int, tuple[int, int]]:
+    """First and last step that touches each of these slots."""
+    lives: dict[int, tuple[int, int]] = {}
+    for number, step in enumerate(steps):
+        for slot in touched(step):
+            if slot in slots:
+                lives[slot] = (lives.get(slot, (number, number))[0], number)
+    return lives
 
 
 def _memory(node: Node) -> Node:
@@ -221,7 +232,8 @@ def _memory(node: Node) -> Node:
     return node
 
 
-def _touched(step: KernelStep | LibraryStep) -> Iterator[int]:
+def touched(step: KernelStep | LibraryStep) -> Iterator[int]:
+    """The slots a step reads or writes."""
     if isinstance(step, KernelStep):
         yield from step.slots
     else:

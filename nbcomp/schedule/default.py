@@ -1,13 +1,13 @@
 """The default schedule: what a kernel gets when nobody has written or tuned one.
 
-Neighbouring loops that walk memory as one are fused, the innermost loops become vector loops at the
-machine's full width, the outermost loop of each stage is spread over the cores (in blocks, if it is
-the only one), and results too large for the caches are written past them.
+`SCHEDULE` is its steps in order.  Each is an optimisation that can be left out by its name
+(`Options`), because none changes what the kernel means.  Knows loops and the machine.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
@@ -30,6 +30,7 @@ from nbcomp.loop.grammar import (
     walk_expr,
 )
 from nbcomp.machine import Machine
+from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import steps
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
@@ -40,33 +41,47 @@ STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past 
 ALIGNED = 256 << 10  # bytes from which the run time aligns an array to a cache line
 
 
-def default_schedule(kernel: Kernel, machine: Machine) -> Kernel:
-    """Fuse loops, vectorise the inner ones, spread the outer ones over the cores."""
-    notes: list[str] = []
+def default_schedule(kernel: Kernel, machine: Machine, options: Options = EVERYTHING) -> Kernel:
+    """The kernel after the steps of `SCHEDULE`, but for those that are left out."""
+    for step in schedule(options):
+        kernel = step(kernel, machine)
+    return kernel
+
+
+def schedule(options: Options) -> tuple[Step, ...]:
+    """The steps that are not left out, in order; each takes a kernel to one that means the same."""
+    return tuple(step for step in SCHEDULE if options.does(step.__name__))
+
+
+# ------------------------------------------------------------------------------------------ steps
+
+
+def split_products(kernel: Kernel, machine: Machine) -> Kernel:
+    """Compute a large product in as many parts as there are cores."""
+    for position, call in enumerate(kernel.stages):
+        if not isinstance(call, Call) or machine.cores < 2:
+            continue
+        if seconds(call, machine) < PRODUCT_SECONDS:
+            continue
+        rows, columns = call.buffers[0].shape[-2:]
+        axis = 0 if rows >= max(32 * machine.cores, columns // 8) else 1
+        if (rows, columns)[axis] < 32 * machine.cores:
+            continue
+        kernel = _noted(
+            steps.split_product(kernel, position, machine.cores, axis),
+            f"split_product({position}, {machine.cores}, {axis})",
+        )
+    return kernel
+
+
+def merge_loops(kernel: Kernel, machine: Machine) -> Kernel:
+    """Walk neighbouring axes that are one in memory with one loop."""
     for position in range(len(kernel.stages)):
-        kernel = _split_product(kernel, position, machine, notes)
-        kernel = _fuse_stage(kernel, position, notes)
-        kernel = _tile_stage(kernel, position, notes)
-        kernel = _vectorize_stage(kernel, position, notes)
-        kernel = _parallelize_stage(kernel, position, notes)
-    kernel = _stream(kernel, machine, notes)
-    return replace(kernel, notes=tuple(notes))
+        kernel = _merge_stage(kernel, position)
+    return kernel
 
 
-def _split_product(kernel: Kernel, position: int, machine: Machine, notes: list[str]) -> Kernel:
-    """A large product is computed in as many parts as there are cores."""
-    call = kernel.stages[position]
-    if not isinstance(call, Call) or machine.cores < 2 or seconds(call, machine) < PRODUCT_SECONDS:
-        return kernel
-    rows, columns = call.buffers[0].shape[-2:]
-    axis = 0 if rows >= max(32 * machine.cores, columns // 8) else 1
-    if (rows, columns)[axis] < 32 * machine.cores:
-        return kernel
-    notes.append(f"split_product({position}, {machine.cores}, {axis})")
-    return steps.split_product(kernel, position, machine.cores, axis)
-
-
-def _fuse_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
+def _merge_stage(kernel: Kernel, position: int) -> Kernel:
     """Fuse every perfect pair of loops that is one axis of all buffers, outside in."""
     again = True
     while again:
@@ -81,17 +96,21 @@ def _fuse_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
                 kernel = steps.fuse(kernel, loop.var, inner.var)
             except ScheduleError:
                 continue
-            notes.append(f'fuse("{loop.var}", "{inner.var}")')
+            kernel = _noted(kernel, f'fuse("{loop.var}", "{inner.var}")')
             again = True
             break
     return kernel
 
 
-def _tile_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
-    """Tile a pair of loops whose inner one strides through memory that the outer one walks along.
+def tile(kernel: Kernel, machine: Machine) -> Kernel:
+    """Walk blocks of two axes where the inner loop strides through what the outer walks along."""
+    for position in range(len(kernel.stages)):
+        kernel = _tile_stage(kernel, position)
+    return kernel
 
-    Otherwise every element read brings a cache line of which the rest is gone before it is needed.
-    """
+
+def _tile_stage(kernel: Kernel, position: int) -> Kernel:
+    """Otherwise every element read brings a cache line of which the rest is gone when needed."""
     stage = kernel.stages[position]
     if not isinstance(stage, For) or len(stage.body) != 1:
         return kernel
@@ -104,12 +123,15 @@ def _tile_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
     if not any(abs(across) == 1 and abs(along) > 1 for across, along in strides):
         return kernel
     try:
-        kernel = steps.split(kernel, inner.var, TILE)
-        kernel = steps.interchange(kernel, stage.var, f"{inner.var}_o")
+        tiled = steps.split(kernel, inner.var, TILE)
+        tiled = steps.interchange(tiled, stage.var, f"{inner.var}_o")
     except ScheduleError:
         return kernel
-    notes += [f'split("{inner.var}", {TILE})', f'interchange("{stage.var}", "{inner.var}_o")']
-    return kernel
+    return _noted(
+        tiled,
+        f'split("{inner.var}", {TILE})',
+        f'interchange("{stage.var}", "{inner.var}_o")',
+    )
 
 
 def _loads(body: tuple[Stmt, ...]) -> list[Load]:
@@ -128,13 +150,14 @@ def _stride(load: Load, var: str) -> int:
 
 
 def _innermost(stage: Stmt) -> list[tuple[For, For | None]]:
-    """Loops without loops inside, each with the loop it is the only statement of."""
+    """Loops with no loops inside but short ones written out, each with the loop whose only
+    statement it is."""
     found: list[tuple[For, For | None]] = []
 
     def visit(stmt: Stmt, parent: For | None) -> None:
         inside = [s for body in bodies(stmt) for s in body]
-        if isinstance(stmt, For) and not any(isinstance(s, For) for s in walk(tuple(inside))):
-            if not any(isinstance(s, Call) for s in inside):
+        if isinstance(stmt, For) and not any(map(_loops, walk(tuple(inside)))):
+            if _loops(stmt) and not any(isinstance(s, Call) for s in inside):
                 found.append((stmt, parent))
             return
         for s in inside:
@@ -145,19 +168,23 @@ def _innermost(stage: Stmt) -> list[tuple[For, For | None]]:
     return found
 
 
-def _vectorize_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
-    """Every innermost loop becomes a vector loop, where its iterations are independent."""
-    for loop, parent in _innermost(kernel.stages[position]):
-        try:
-            if parent is not None and _better_outside(loop, parent):
-                kernel = steps.vectorize(steps.unroll(kernel, loop.var), parent.var)
-                notes += [f'unroll("{loop.var}")', f'vectorize("{parent.var}")']
-            else:
-                factor = _unroll_factor(loop)
-                kernel = steps.vectorize(kernel, loop.var, factor)
-                notes.append(f'vectorize("{loop.var}", unroll={factor})')
-        except ScheduleError:
-            continue
+def _loops(stmt: Stmt) -> bool:
+    """Whether a statement is a loop in the machine code too."""
+    return isinstance(stmt, For) and stmt.kind != "unroll"
+
+
+def unroll(kernel: Kernel, machine: Machine) -> Kernel:
+    """Write short inner loops out, so that the longer loop around them can have the lanes."""
+    for stage in kernel.stages:
+        for loop, parent in _innermost(stage):
+            if parent is None or not _better_outside(loop, parent):
+                continue
+            try:
+                written = steps.unroll(kernel, loop.var)
+                steps.vectorize(written, parent.var)  # or else there is nothing to gain
+            except ScheduleError:
+                continue
+            kernel = _noted(written, f'unroll("{loop.var}")')
     return kernel
 
 
@@ -174,8 +201,32 @@ def _short(loop: For) -> bool:
     )
 
 
-def _unroll_factor(loop: For) -> int:
-    """Vectors in flight: enough to hide the latency of sums, few where the body is long already."""
+def vectorize(kernel: Kernel, machine: Machine) -> Kernel:
+    """Run the iterations of innermost loops in the lanes of vectors, where they are independent."""
+    for stage in kernel.stages:
+        for loop, _ in _innermost(stage):
+            try:
+                kernel = steps.vectorize(kernel, loop.var)
+            except ScheduleError:
+                continue
+            kernel = _noted(kernel, f'vectorize("{loop.var}")')
+    return kernel
+
+
+def interleave(kernel: Kernel, machine: Machine) -> Kernel:
+    """Keep several vectors in flight: enough to hide the latency of sums, few in long bodies."""
+    for loop in walk(kernel.stages):
+        if not isinstance(loop, For) or loop.kind != "vector":
+            continue
+        if any(isinstance(s, For) for s in walk(loop.body)) or (count := _in_flight(loop)) == 1:
+            continue
+        kernel = steps.interleave(kernel, loop.var, count)
+        kernel = _noted(kernel, f'interleave("{loop.var}", {count})')
+    return kernel
+
+
+def _in_flight(loop: For) -> int:
+    """How many vectors at a time."""
     weight = cost.of_body(loop.body).instructions
     single = all(
         not any(_depends(i, loop.var) for i in s.indices)
@@ -191,26 +242,31 @@ def _depends(index: object, var: str) -> bool:
     return not isinstance(index, Affine) or any(v == var for v, _ in index.terms)
 
 
-def _parallelize_stage(kernel: Kernel, position: int, notes: list[str]) -> Kernel:
+def parallelize(kernel: Kernel, machine: Machine) -> Kernel:
+    """Spread the outermost loop of each stage over the cores, in blocks if it is the only one."""
+    for position in range(len(kernel.stages)):
+        kernel = _parallelize_stage(kernel, position)
+    return kernel
+
+
+def _parallelize_stage(kernel: Kernel, position: int) -> Kernel:
     stage = kernel.stages[position]
     if not isinstance(stage, For):
         return kernel
     if stage.kind == "vector":
         if cost.has_accumulate(stage.body) or cost.extent_of(stage) <= 2 * BLOCK:
             return kernel
-        kernel = steps.split(kernel, stage.var, BLOCK)
-        notes.append(f'split("{stage.var}", {BLOCK})')
+        kernel = _noted(steps.split(kernel, stage.var, BLOCK), f'split("{stage.var}", {BLOCK})')
         stage = kernel.stages[position]
         assert isinstance(stage, For)
     try:
         kernel = steps.parallelize(kernel, stage.var)
     except ScheduleError:
         return kernel
-    notes.append(f'parallelize("{stage.var}")')
-    return kernel
+    return _noted(kernel, f'parallelize("{stage.var}")')
 
 
-def _stream(kernel: Kernel, machine: Machine, notes: list[str]) -> Kernel:
+def stream(kernel: Kernel, machine: Machine) -> Kernel:
     """Write results past the caches where all the memory touched is far larger than they are."""
     touched = sum(b.nbytes for b in kernel.buffers if not b.alias)
     if touched < STREAM_SHARE * machine.l3:
@@ -227,8 +283,10 @@ def _stream(kernel: Kernel, machine: Machine, notes: list[str]) -> Kernel:
         return stmt
 
     stages = tuple(change(s, "") for s in kernel.stages)
-    notes += [f'annotate("{name}", streaming=True)' for name in sorted(streamed)]
-    return replace(kernel, stages=stages)
+    if not streamed:
+        return kernel
+    notes = [f'annotate("{name}", streaming=True)' for name in sorted(streamed)]
+    return _noted(replace(kernel, stages=stages), *notes)
 
 
 def _streams(store: Store, vector: str, kernel: Kernel) -> bool:
@@ -256,6 +314,28 @@ def _read(kernel: Kernel) -> set[Buffer]:
     """The buffers a kernel loads from."""
     roots = (root for s in walk(kernel.stages) for root in expressions(s))
     return {e.buffer for root in roots for e in walk_expr(root) if isinstance(e, Load)}
+
+
+Step = Callable[[Kernel, Machine], Kernel]
+
+SCHEDULE: tuple[Step, ...] = (
+    split_products,
+    merge_loops,
+    tile,
+    unroll,
+    vectorize,
+    interleave,
+    parallelize,
+    stream,
+)
+
+
+def _noted(kernel: Kernel, *notes: str) -> Kernel:
+    """The kernel with what was done to it written down."""
+    return replace(kernel, notes=(*kernel.notes, *notes))
+
+
+# ------------------------------------------------------------------------------------- estimates
 
 
 def seconds(stmt: Stmt, machine: Machine) -> float:

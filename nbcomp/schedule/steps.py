@@ -60,6 +60,19 @@ def vectorize(kernel: Kernel, loop: str, unroll: int = 1) -> Kernel:
     return _at(kernel, loop, change)
 
 
+def interleave(kernel: Kernel, loop: str, count: int) -> Kernel:
+    """`for i in 0..n vector: S(i)`  ->  `for i in 0..n vector unroll u: S(i)`, u at a time"""
+
+    def change(found: For) -> Stmt:
+        if found.kind != "vector":
+            raise ScheduleError(f"{loop} is not a vector loop")
+        if count < 1:
+            raise ScheduleError(f"{loop} cannot run {count} vectors at a time")
+        return replace(found, unroll=count)
+
+    return _at(kernel, loop, change)
+
+
 def parallelize(kernel: Kernel, loop: str) -> Kernel:
     """`for i in 0..n: S(i)`  ->  `for i in 0..n parallel: S(i)`, for an outermost loop"""
     top = [s for s in kernel.stages if isinstance(s, For) and s.var == loop]

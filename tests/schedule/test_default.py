@@ -104,8 +104,8 @@ def test_what_carries_over_stays_serial() -> None:
 
 
 def test_sums_have_many_vectors_in_flight() -> None:
-    assert 'vectorize("r", unroll=8)' in notes(lambda x: x.sum(axis=1), zeros(300, 400))
-    assert 'vectorize("r", unroll=8)' not in notes(
+    assert 'interleave("r", 8)' in notes(lambda x: x.sum(axis=1), zeros(300, 400))
+    assert 'interleave("r", 8)' not in notes(
         lambda x: np.exp(np.sin(x)).sum(axis=1), zeros(300, 400)
     )
 

@@ -117,6 +117,11 @@ def fuse(graph: Graph) -> FusedGraph:
     return _Fuser(graph).run()
 
 
+def separate(graph: Graph) -> FusedGraph:
+    """Give each node a kernel of its own: the program as NumPy runs it, array by array."""
+    return _Fuser(graph).run(merging=False)
+
+
 def base_of(node: Node) -> Node:
     """The computing node behind views (not reshapes, which are other memory)."""
     while isinstance(node.op, View):
@@ -161,17 +166,18 @@ class _Fuser:
 
     # ------------------------------------------------------------------------------------ driving
 
-    def run(self) -> FusedGraph:
+    def run(self, merging: bool = True) -> FusedGraph:
         for node in self.graph.nodes:
             if not inlined(node):
-                self.visit(node)
-        self.join_siblings()
-        self.absorb_contracts()
+                self.visit(node, merging)
+        if merging:
+            self.join_siblings()
+            self.absorb_contracts()
         # What was refused at first may have come together in the end.
         apart = (r for a, b, r in self.refused if self.group[a] is not self.group[b])
         return FusedGraph(self.graph, tuple(self.finish()), tuple(apart))
 
-    def visit(self, node: Node) -> None:
+    def visit(self, node: Node, merging: bool) -> None:
         draft = self.draft(node)
         draft.costs[node.type.size] += node.op.cost
         for needed in {self.group.get(source_of(i)) for i in node.inputs} - {None}:
@@ -179,6 +185,13 @@ class _Fuser:
             draft.before |= needed.mask | needed.before
         self.drafts[draft] = None
         self.group[node] = draft
+        if merging:
+            draft = self.absorb_producers(node, draft)
+        for i in node.inputs:  # not earlier: what `node` reads is looked at one by one
+            draft.reads |= self.bit[source_of(i)]
+
+    def absorb_producers(self, node: Node, draft: _Draft) -> _Draft:
+        """The group of a new node, with all those of its operands that may join."""
         producers = dict.fromkeys(
             self.group[b] for b in (base_of(i) for i in node.inputs) if b in self.group
         )
@@ -190,8 +203,7 @@ class _Fuser:
                 self.refuse(node, producer, why)
             else:
                 draft = self.merge(producer, draft, node)
-        for i in node.inputs:  # not earlier: what `node` reads is looked at one by one
-            draft.reads |= self.bit[source_of(i)]
+        return draft
 
     def draft(self, node: Node) -> _Draft:
         op, bit = node.op, self.bit[node]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from nbcomp.graph.ir import Graph, Node, apply, rewrite
@@ -12,13 +14,20 @@ from nbcomp.types import FLOAT32, FLOAT64, DType
 def choose_products(graph: Graph) -> Graph:
     """Leave float32 and float64 products to BLAS; write the others, and dot products, as sums."""
 
+    def blas(node: Node) -> bool:
+        return node.type.dtype in (FLOAT32, FLOAT64) and node.shape[-2:] != (1, 1)
+
+    return _with_sums(graph, lambda node: not blas(node))
+
+
+def sum_products(graph: Graph) -> Graph:
+    """Write all matrix products as sums, none by BLAS."""
+    return _with_sums(graph, lambda _: True)
+
+
+def _with_sums(graph: Graph, chosen: Callable[[Node], bool]) -> Graph:
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
-        if not isinstance(node.op, Contract):
-            return None
-        dot = node.shape[-2:] == (1, 1)
-        if node.type.dtype in (FLOAT32, FLOAT64) and not dot:
-            return None
-        return _as_sum(node, *inputs)
+        return _as_sum(node, *inputs) if isinstance(node.op, Contract) and chosen(node) else None
 
     return rewrite(graph, rule)
 

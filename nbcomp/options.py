@@ -1,0 +1,72 @@
+"""What a compilation is to do: `Options`, plain data that is passed down from `compile_for`.
+
+Every optimisation has a name and can be left out by it; the program then means the same and only
+runs differently, which is how `nbcomp.measure` finds out what each is worth.  Knows names; it must
+not know how an optimisation works.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Optimisation:
+    """Something a compilation may do or leave: its name, where it acts, and what it does.
+
+    level: "graph" and "loop" optimisations are passes of that level, under that name; "plan" is
+    how the finished program is put together.
+    """
+
+    name: str
+    level: Literal["graph", "loop", "plan"]
+    description: str
+
+
+# In the order in which they act.
+OPTIMISATIONS = (
+    Optimisation("blas", "graph", "float products by BLAS instead of loops"),
+    Optimisation("algebra", "graph", "exact identities"),
+    Optimisation("fold", "graph", "what depends on constants only is computed once"),
+    Optimisation("cse", "graph", "equal expressions are computed once"),
+    Optimisation("fuse", "graph", "many operators in one walk over memory"),
+    Optimisation("split_products", "loop", "large products in a part for each core"),
+    Optimisation("merge_loops", "loop", "neighbouring axes walked as one"),
+    Optimisation("tile", "loop", "transposed walks in blocks that stay in the cache"),
+    Optimisation("unroll", "loop", "short inner loops written out"),
+    Optimisation("vectorize", "loop", "SIMD instructions"),
+    Optimisation("interleave", "loop", "several vectors in flight"),
+    Optimisation("parallelize", "loop", "outer loops spread over the cores"),
+    Optimisation("stream", "loop", "large results written past the caches"),
+    Optimisation("reuse", "plan", "memory of dead values used again"),
+)
+
+NAMES = tuple(o.name for o in OPTIMISATIONS)
+
+
+@dataclass(frozen=True)
+class Options:
+    """A compilation leaves out the optimisations named in `without`; by default it does them all.
+
+    Raises ValueError for a name that is not in `OPTIMISATIONS`.
+    """
+
+    without: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.without, str):
+            raise TypeError(f"without is a set of names, such as {{{self.without!r}}}")
+        object.__setattr__(self, "without", frozenset(self.without))
+        for name in sorted(self.without.difference(NAMES)):
+            near = get_close_matches(name, NAMES, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(f"no optimisation {name!r}{hint}; there are {', '.join(NAMES)}")
+
+    def does(self, name: str) -> bool:
+        """Whether this optimisation is done."""
+        return name not in self.without
+
+
+EVERYTHING = Options()
