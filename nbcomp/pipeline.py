@@ -76,7 +76,8 @@ def _compile(
     start = time.perf_counter()
     with trace.timed("capture"):
         captured = capture(python, concrete, named)
-    return compile_capture(python, captured, trace, start, target, options)
+    with trace.listening():
+        return compile_capture(python, captured, trace, start, target, options)
 
 
 def compile_for(name: str, options: Options = EVERYTHING) -> Callable[..., Compiled]:

@@ -11,10 +11,12 @@ import linecache
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+Kind = Literal["applied", "missed", "analysis"]
 Level = Literal["graph", "loop", "llvm", "asm"]
 
 
@@ -60,7 +62,7 @@ class Location:
 class Remark:
     """One decision: what was done or not done, where, why, and the change that would help."""
 
-    kind: Literal["applied", "missed", "analysis"]
+    kind: Kind
     topic: str  # "fusion", "vectorize", "parallel", "library", "memory", "numpy", ...
     reason: str
     location: Location | None = None
@@ -70,6 +72,18 @@ class Remark:
         where = f" ({self.location})" if self.location else ""
         hint = f"; {self.hint}" if self.hint else ""
         return f"{self.topic}: {self.reason}{where}{hint}"
+
+
+_heard: ContextVar[list[Remark] | None] = ContextVar("heard", default=None)
+
+
+def remark(
+    kind: Kind, topic: str, reason: str, location: Location | None = None, hint: str = ""
+) -> None:
+    """Say what was decided, where it is decided; the trace of the running compilation keeps it."""
+    heard = _heard.get()
+    if heard is not None:
+        heard.append(Remark(kind, topic, reason, location, hint))
 
 
 class Snapshot:
@@ -105,11 +119,22 @@ class Trace:
 
     snapshots: list[Snapshot] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)  # stage name -> seconds
+    heard: list[Remark] = field(default_factory=list)  # what `remark` was called with
 
     @property
     def remarks(self) -> list[Remark]:
         """All remarks of all passes, in order, each once."""
-        return list(dict.fromkeys(r for s in self.snapshots for r in s.remarks))
+        passes = [r for s in self.snapshots for r in s.remarks]
+        return list(dict.fromkeys([*passes, *self.heard]))
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Keep every `remark` made inside."""
+        token = _heard.set(self.heard)
+        try:
+            yield
+        finally:
+            _heard.reset(token)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

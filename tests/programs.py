@@ -81,7 +81,7 @@ def members(group: Group) -> set[str]:
 
 def reasons(result: FusedGraph) -> str:
     """All refusals of fusion, a line each."""
-    return "\n".join(remark.reason for remark in result.remarks)
+    return "\n".join(remark.reason for remark in result.remarks if remark.kind == "missed")
 
 
 def inputs(*types: TensorType) -> tuple[Node, ...]:

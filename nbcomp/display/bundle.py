@@ -19,7 +19,10 @@ from nbcomp.display import html as markup
 from nbcomp.display.payload import MIME, payload
 from nbcomp.display.plot import speedup_plot
 from nbcomp.display.text import headline, remarks_list, speed_table, text
-from nbcomp.display.view import SECTIONS, Compiled, Fallback, LevelCheck, RemarkRow, View, view
+from nbcomp.display.view.checks import LevelCheck
+from nbcomp.display.view.reads import Compiled, Fallback
+from nbcomp.display.view.remarks import RemarkRow
+from nbcomp.display.view.view import SECTIONS, View, view
 
 Bundle = dict[str, Any]
 

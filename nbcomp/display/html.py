@@ -14,7 +14,11 @@ from html import escape
 
 from nbcomp.display.svg import PALETTE, data_uri, svg
 from nbcomp.display.text import speed_cells
-from nbcomp.display.view import LEVELS, KernelRow, PassRow, RemarkRow, View, seconds
+from nbcomp.display.view.kernels import LEVELS, KernelRow
+from nbcomp.display.view.passes import PassRow
+from nbcomp.display.view.remarks import RemarkRow
+from nbcomp.display.view.view import View
+from nbcomp.display.view.words import seconds
 
 MAX_LINES = 200
 

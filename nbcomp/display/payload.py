@@ -11,7 +11,8 @@ from dataclasses import asdict
 from typing import Any
 
 from nbcomp.display.drawing import Drawing
-from nbcomp.display.view import KernelRow, View
+from nbcomp.display.view.kernels import KernelRow
+from nbcomp.display.view.view import View
 
 MIME = "application/vnd.nbcomp.compilation+json"
 VERSION = 1

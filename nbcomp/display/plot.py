@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from nbcomp.display.svg import data_uri
-from nbcomp.display.view import SpeedRow
+from nbcomp.display.view.speed import SpeedRow
 
 FASTER, SLOWER, INK = "#0072b2", "#d55e00", "#24292f"
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from nbcomp.display.view import RemarkRow, SpeedRow, View, seconds, ulp_words
+from nbcomp.display.view.remarks import RemarkRow
+from nbcomp.display.view.speed import SpeedRow
+from nbcomp.display.view.view import View
+from nbcomp.display.view.words import seconds, ulp_words
 
 WIDTH = 100
 NARROW = 24  # columns below which a cell is not wrapped beside the others

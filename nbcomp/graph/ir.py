@@ -50,6 +50,15 @@ class Node:
         """Shape of the result."""
         return self.type.shape
 
+    @property
+    def title(self) -> str:
+        """How a remark names it: the user's variable, else their expression, else the operator."""
+        if self.name:
+            return f"`{self.name}`"
+        source = self.location.source().strip() if self.location else ""
+        plain = source and "\n" not in source and "`" not in source and len(source) < 60
+        return f"`{source}`" if plain else f"`{self.op.name}`"
+
 
 def apply(op: Op, *inputs: Node, name: str = "") -> Node:
     """A new node; its type is inferred, its location is that of the enclosing `at`.

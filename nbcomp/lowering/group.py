@@ -28,6 +28,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.lowering.elements import Elements, Index, broadcast_index
 from nbcomp.lowering.writer import Writer
+from nbcomp.record import remark
 from nbcomp.types import DType, contiguous_strides
 
 AXES = "ijklmnpq"
@@ -142,7 +143,11 @@ class GroupLowering:
         for out, buffer in self.outputs.items():
             single = len(self.outputs) == 1 and self.group.kind == "map"
             if single and out.type == node.type and self.read_in_place(node):
+                reason = f"the product is written where {out.title} goes, and finished in place"
+                remark("applied", "memory", reason, node.location)
                 return buffer
+        reason = f"the product ({node.type}) is stored before the rest of its kernel reads it"
+        remark("analysis", "memory", reason, node.location)
         return self.temp(node.name or "product", node.type.dtype, node.shape)
 
     def read_in_place(self, node: Node) -> bool:

@@ -17,6 +17,7 @@ from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.printer import node_names
 from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.lowering.kernels import copy_kernel, lower
+from nbcomp.record import remark
 from nbcomp.types import TensorType, contiguous_strides
 
 ALIGN = 64  # bytes
@@ -167,6 +168,9 @@ class _Planner:
         """Copy an output to the caller's array, when all that read the array have run."""
         node, target = self.graph.outputs[output], self.graph.inputs[position]
         strides = element_strides(target) or contiguous_strides(target.shape)
+        reason = f"the new content of {target.title} is computed aside and copied there at the end"
+        hint = "returning a new array instead of writing to the argument saves the copy"
+        remark("missed", "memory", reason, node.location, hint)
         kernel = copy_kernel(node, target.name or "argument", strides)
         group = Group(kernel.name, "map", (), (), node.shape, (), ())
         return KernelStep(kernel, (self.slot_of(node), self.slot[target]), group)

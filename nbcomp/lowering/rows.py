@@ -27,6 +27,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.lowering.elements import Index
 from nbcomp.lowering.group import AXES
 from nbcomp.lowering.reductions import BLOCK, LONG, Reduction
+from nbcomp.record import remark
 
 
 class Rows(Reduction):
@@ -60,16 +61,26 @@ class Rows(Reduction):
             if not self.full(node) or node in self.main or isinstance(node.op, Contract):
                 continue
             walk = self.phases[node]
-            if walk == 0 and self.price(node, {}) <= CHEAP:
+            if last.get(node, 0) <= walk:
                 continue
-            if last.get(node, 0) > walk and self.price(node, keep) > CHEAP:
-                if node in self.outputs:
-                    keep[node] = self.outputs[node]
-                else:
-                    keep[node] = self.local(
-                        node.name or f"{node.op.name}_row", node.type.dtype, self.row_shape(node)
-                    )
+            if self.price(node, {} if walk == 0 else keep) <= CHEAP:
+                reason = (
+                    f"{node.title} is computed again in each walk over a row: cheaper than kept"
+                )
+                remark("applied", "memory", reason, node.location)
+            elif self.price(node, keep) > CHEAP:
+                keep[node] = self.row_kept(node)
         return keep
+
+    def row_kept(self, node: Node) -> Buffer:
+        """Where a row of a node's values stays between two walks over it."""
+        if node in self.outputs:
+            return self.outputs[node]
+        shape = self.row_shape(node)
+        size = math.prod(shape) * node.type.dtype.itemsize
+        reason = f"{node.title} is kept for one row ({size:,} bytes) between the walks over it"
+        remark("applied", "memory", reason, node.location)
+        return self.local(node.name or f"{node.op.name}_row", node.type.dtype, shape)
 
     def row_shape(self, node: Node) -> tuple[int, ...]:
         """The part of a node's shape that one row has."""

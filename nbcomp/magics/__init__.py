@@ -12,7 +12,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from nbcomp.display.bundle import Bundle, Report
-from nbcomp.display.view import Compiled
+from nbcomp.display.view.reads import Compiled
 from nbcomp.magics.commands import CompilerMagics
 from nbcomp.magics.completion import add_completion, remove_completion
 from nbcomp.magics.settings import add_settings, remove_settings

@@ -12,7 +12,10 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import display
 
 from nbcomp.display.bundle import Explanation, Listing, Report
-from nbcomp.display.view import SECTIONS, count, done_words, kernel_text, remark_row
+from nbcomp.display.view.kernels import done_words, kernel_text
+from nbcomp.display.view.remarks import remark_row
+from nbcomp.display.view.view import SECTIONS
+from nbcomp.display.view.words import count
 from nbcomp.magics.cell import (
     UsersFrames,
     call_of,

@@ -12,7 +12,9 @@ from typing import Any
 import nbcomp
 from nbcomp import bench
 from nbcomp.display.bundle import Report
-from nbcomp.display.view import SECTIONS, Fallback, LevelCheck
+from nbcomp.display.view.checks import LevelCheck
+from nbcomp.display.view.reads import Fallback
+from nbcomp.display.view.view import SECTIONS
 from nbcomp.frontend.result import bind, resolve
 from nbcomp.magics.recording import Call, is_compiled
 

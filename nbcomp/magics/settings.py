@@ -9,7 +9,7 @@ from traitlets import Bool, Enum, Float, Int, List, observe
 from traitlets.config import SingletonConfigurable
 
 from nbcomp.bench import SIZES
-from nbcomp.display.view import SECTIONS
+from nbcomp.display.view.view import SECTIONS
 from nbcomp.errors import Frames
 
 

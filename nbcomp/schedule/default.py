@@ -31,7 +31,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
-from nbcomp.schedule import steps
+from nbcomp.schedule import remarks, steps
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
@@ -61,12 +61,13 @@ def split_products(kernel: Kernel, machine: Machine) -> Kernel:
     for position, call in enumerate(kernel.stages):
         if not isinstance(call, Call) or machine.cores < 2:
             continue
-        if seconds(call, machine) < PRODUCT_SECONDS:
-            continue
         rows, columns = call.buffers[0].shape[-2:]
         axis = 0 if rows >= max(32 * machine.cores, columns // 8) else 1
-        if (rows, columns)[axis] < 32 * machine.cores:
+        quick = seconds(call, machine) < PRODUCT_SECONDS
+        if quick or (rows, columns)[axis] < 32 * machine.cores:
+            remarks.whole_product(call)
             continue
+        remarks.split_product(call, machine.cores, axis)
         kernel = _noted(
             steps.split_product(kernel, position, machine.cores, axis),
             f"split_product({position}, {machine.cores}, {axis})",
@@ -127,6 +128,7 @@ def _tile_stage(kernel: Kernel, position: int) -> Kernel:
         tiled = steps.interchange(tiled, stage.var, f"{inner.var}_o")
     except ScheduleError:
         return kernel
+    remarks.tiled(kernel, stage, TILE)
     return _noted(
         tiled,
         f'split("{inner.var}", {TILE})',
@@ -207,8 +209,10 @@ def vectorize(kernel: Kernel, machine: Machine) -> Kernel:
         for loop, _ in _innermost(stage):
             try:
                 kernel = steps.vectorize(kernel, loop.var)
-            except ScheduleError:
+            except ScheduleError as why:
+                remarks.not_vectorized(kernel, loop, why)
                 continue
+            remarks.vectorized(kernel, loop, machine)
             kernel = _noted(kernel, f'vectorize("{loop.var}")')
     return kernel
 
@@ -221,6 +225,7 @@ def interleave(kernel: Kernel, machine: Machine) -> Kernel:
         if any(isinstance(s, For) for s in walk(loop.body)) or (count := _in_flight(loop)) == 1:
             continue
         kernel = steps.interleave(kernel, loop.var, count)
+        remarks.interleaved(kernel, loop, count, machine)
         kernel = _noted(kernel, f'interleave("{loop.var}", {count})')
     return kernel
 
@@ -245,24 +250,27 @@ def _depends(index: object, var: str) -> bool:
 def parallelize(kernel: Kernel, machine: Machine) -> Kernel:
     """Spread the outermost loop of each stage over the cores, in blocks if it is the only one."""
     for position in range(len(kernel.stages)):
-        kernel = _parallelize_stage(kernel, position)
+        kernel = _parallelize_stage(kernel, position, machine)
     return kernel
 
 
-def _parallelize_stage(kernel: Kernel, position: int) -> Kernel:
+def _parallelize_stage(kernel: Kernel, position: int, machine: Machine) -> Kernel:
     stage = kernel.stages[position]
     if not isinstance(stage, For):
         return kernel
     if stage.kind == "vector":
         if cost.has_accumulate(stage.body) or cost.extent_of(stage) <= 2 * BLOCK:
+            remarks.short(kernel, stage)
             return kernel
         kernel = _noted(steps.split(kernel, stage.var, BLOCK), f'split("{stage.var}", {BLOCK})')
         stage = kernel.stages[position]
         assert isinstance(stage, For)
     try:
         kernel = steps.parallelize(kernel, stage.var)
-    except ScheduleError:
+    except ScheduleError as why:
+        remarks.not_parallel(kernel, stage, why)
         return kernel
+    remarks.parallel(kernel, stage, grain(stage, machine) == 0, machine)
     return _noted(kernel, f'parallelize("{stage.var}")')
 
 
@@ -285,6 +293,9 @@ def stream(kernel: Kernel, machine: Machine) -> Kernel:
     stages = tuple(change(s, "") for s in kernel.stages)
     if not streamed:
         return kernel
+    for buffer in kernel.buffers:
+        if buffer.name in streamed:
+            remarks.streamed(kernel, buffer)
     notes = [f'annotate("{name}", streaming=True)' for name in sorted(streamed)]
     return _noted(replace(kernel, stages=stages), *notes)
 

@@ -22,7 +22,10 @@ from nbcomp import bench
 from nbcomp.display.bundle import Explanation, Listing, Report
 from nbcomp.display.payload import MIME, VERSION
 from nbcomp.display.text import text
-from nbcomp.display.view import SECTIONS, Fallback, ratio_words, remark_row, seconds, view
+from nbcomp.display.view.reads import Fallback
+from nbcomp.display.view.remarks import remark_row
+from nbcomp.display.view.view import SECTIONS, view
+from nbcomp.display.view.words import ratio_words, seconds
 from nbcomp.record import Location, Remark
 
 Measured = tuple[bench.Comparison, bench.Scaling]

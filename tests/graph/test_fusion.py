@@ -307,8 +307,7 @@ def test_a_remark_is_where_the_user_wrote_it() -> None:
         e = np.exp(x)
         return e[1:] - e[:-1]
 
-    (remark,) = fused(f, np.ones((5, 5))).remarks
-    assert remark.kind == "missed"
+    (remark,) = (r for r in fused(f, np.ones((5, 5))).remarks if r.kind == "missed")
     assert remark.topic == "fusion"
     assert remark.location is not None
     assert remark.location.source() == "e[1:] - e[:-1]"

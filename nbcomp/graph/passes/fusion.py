@@ -28,6 +28,7 @@ from nbcomp.graph.op import (
     View,
 )
 from nbcomp.graph.passes.materialise import storage
+from nbcomp.graph.passes.outcome import outcome
 from nbcomp.record import Remark
 
 TINY = 4  # a reduction this short is an expression
@@ -35,6 +36,15 @@ CHEAP = 2  # instructions: cheaper to compute again than to store and load
 ROW_BYTES = 256 << 10  # what a kernel keeps of one row between its passes over the row
 SIBLINGS = 4096  # elements from which a second walk over an array is worth saving
 SERIAL_SIZE = 1 << 15  # elements one core may walk several times without a second core helping
+
+# The change that would help, by the reason of a refusal.
+HINTS = {
+    "the reduction runs across rows, and its result is complete only at the end": "reduced along "
+    "the last axis of an array stored the other way round, each row would be complete at once",
+    "its result is read in another order": "a reduction along the axis that is contiguous in both "
+    "would keep the order",
+    "they run over different shapes": "operands of one shape would share a loop",
+}
 
 Kind = Literal["map", "reduce", "pieces", "contract", "library"]
 
@@ -175,7 +185,8 @@ class _Fuser:
             self.absorb_contracts()
         # What was refused at first may have come together in the end.
         apart = (r for a, b, r in self.refused if self.group[a] is not self.group[b])
-        return FusedGraph(self.graph, tuple(self.finish()), tuple(apart))
+        groups = tuple(self.finish())
+        return FusedGraph(self.graph, groups, (*apart, *outcome(self.graph, groups)))
 
     def visit(self, node: Node, merging: bool) -> None:
         draft = self.draft(node)
@@ -269,9 +280,9 @@ class _Fuser:
 
     def refuse(self, node: Node, producer: _Draft, why: str) -> None:
         last = max(producer.nodes, key=self.bit.__getitem__)
-        reason = f"{_title(last)} and {_title(node)} are kept apart: {why}"
-        remark = Remark("missed", "fusion", reason, node.location)
-        self.refused.append((last, node, remark))
+        reason = f"{last.title} and {node.title} are kept apart: {why}"
+        made = Remark("missed", "fusion", reason, node.location, HINTS.get(why, ""))
+        self.refused.append((last, node, made))
 
     # ------------------------------------------------------------------------------------ legality
 
@@ -379,7 +390,7 @@ class _Fuser:
                     continue
                 again = nest.evaluations(seen) > base.type.size
                 if again and self.price(base, inside) > CHEAP:
-                    return f"{_title(base)} would be computed more than once"
+                    return f"{base.title} would be computed more than once"
         return ""
 
     def price(self, node: Node, inside: int) -> int:
@@ -572,16 +583,6 @@ def kernel_name(nodes: list[Node], outputs: list[Node]) -> str:
     ]
     parts = list(dict.fromkeys(heavy)) or telling
     return "_".join(parts[:4])
-
-
-def _title(node: Node) -> str:
-    """How a remark names a node: the user's variable, else their expression, else the operator."""
-    if node.name:
-        return f"`{node.name}`"
-    source = node.location.source().strip() if node.location else ""
-    return (
-        f"`{source}`" if source and "\n" not in source and len(source) < 60 else f"`{node.op.name}`"
-    )
 
 
 @dataclass(frozen=True)

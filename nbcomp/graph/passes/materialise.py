@@ -11,6 +11,7 @@ from nbcomp.graph.ir import Graph, Node, apply, at, rewrite
 from nbcomp.graph.op import Constant, Contract, Elementwise, Input, Library, Source, View
 from nbcomp.loop.grammar import Affine, Expr, affine, loop_var
 from nbcomp.loop.library import gemm_layout
+from nbcomp.record import remark
 from nbcomp.types import TensorType, contiguous_strides
 
 
@@ -36,6 +37,9 @@ def materialise(graph: Graph) -> Graph:
         if not any(needs):
             return None
         new = tuple(_copy(i) if need else i for i, need in zip(inputs, needs, strict=True))
+        for read in (i for i, need in zip(inputs, needs, strict=True) if need):
+            why, hint = _why_whole(node)
+            remark("missed", "memory", f"{read.title} is copied: {why}", node.location, hint)
         return apply(node.op, *new, name=node.name)
 
     body = rewrite(graph, rule)
@@ -44,6 +48,8 @@ def materialise(graph: Graph) -> Graph:
     for node in body.outputs:
         base = storage(node)
         if _read_only(base) or base in taken:
+            reason = f"{node.title} is returned as a copy: results are memory of their own"
+            remark("analysis", "memory", reason, node.location)
             node = base = _copy(node)
         taken.add(base)
         outputs.append(node)
@@ -77,6 +83,16 @@ def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
     if isinstance(node.op, Contract):
         return [not _matrix(i) for i in inputs]
     return [False] * len(inputs)
+
+
+def _why_whole(node: Node) -> tuple[str, str]:
+    """Why a node needs its operand in memory of its own, and what would make that unnecessary."""
+    order = "np.ascontiguousarray, once outside the function, gives an array in that order"
+    if node.op.name == "reshape":
+        return "a reshape counts on elements in C order", order
+    if isinstance(node.op, Library):
+        return f"NumPy's {node.op.name} takes whole arrays", ""
+    return "BLAS reads matrices with a contiguous row or column", order
 
 
 def _contiguous(node: Node) -> bool:

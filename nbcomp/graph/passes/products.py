@@ -8,16 +8,28 @@ import numpy as np
 
 from nbcomp.graph.ir import Graph, Node, apply, rewrite
 from nbcomp.graph.op import REGISTRY, Contract
+from nbcomp.record import remark
 from nbcomp.types import FLOAT32, FLOAT64, DType
 
 
 def choose_products(graph: Graph) -> Graph:
     """Leave float32 and float64 products to BLAS; write the others, and dot products, as sums."""
 
-    def blas(node: Node) -> bool:
-        return node.type.dtype in (FLOAT32, FLOAT64) and node.shape[-2:] != (1, 1)
+    def as_sum(node: Node) -> bool:
+        dtype = node.type.dtype
+        if node.shape[-2:] == (1, 1):
+            reason = "a product with a single element is a sum: loops are generated for it"
+            remark("applied", "library", reason, node.location)
+            return True
+        if dtype in (FLOAT32, FLOAT64):
+            remark("applied", "library", f"a {dtype} product: a call of BLAS", node.location)
+            return False
+        reason = f"loops are generated for a product of {dtype}: BLAS has none"
+        hint = "float32 or float64 operands would go to BLAS"
+        remark("missed", "library", reason, node.location, hint)
+        return True
 
-    return _with_sums(graph, lambda node: not blas(node))
+    return _with_sums(graph, as_sum)
 
 
 def sum_products(graph: Graph) -> Graph:

@@ -29,11 +29,11 @@ from nbcomp.loop.grammar import (
     Store,
     While,
     affine,
-    children,
     neutral,
     variables,
     walk,
 )
+from nbcomp.loop.lanes import lanes_of
 from nbcomp.target.llvm import blas, scalars
 from nbcomp.target.llvm.builder import Value, element_type
 from nbcomp.target.llvm.memory import LLVM_ALIGN, MemoryEmitter
@@ -368,28 +368,6 @@ class LoopEmitter(MemoryEmitter):
         old = self.load(Load(buffer.dtype, buffer, indices), context)
         new = self.combine(accumulator.fn, buffer.dtype, old, total)
         self.store_value(buffer, indices, new, context)
-
-
-def lanes_of(stmt: For, vector_bytes: int) -> int:
-    """Lanes of a vector loop: as many as the widest element it computes with allows."""
-    widest = 1
-    for s in walk(stmt.body):
-        if isinstance(s, Store | Accumulate):
-            widest = max(widest, s.buffer.dtype.itemsize, _widest(s.value))
-        elif isinstance(s, Let):
-            widest = max(widest, _widest(s.value))
-    return max(2, vector_bytes // widest)
-
-
-def _widest(root: Expr) -> int:
-    """Bytes of the widest value below an expression; indices do not count."""
-    widest, stack = 1, [root]
-    while stack:
-        expr = stack.pop()
-        widest = max(widest, expr.dtype.itemsize)
-        if not isinstance(expr, Load):
-            stack.extend(children(expr))
-    return widest
 
 
 def places_of(indices: tuple[Expr, ...]) -> list[object]:

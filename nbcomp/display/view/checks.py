@@ -1,0 +1,22 @@
+"""The answers of each level of a compilation, run by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nbcomp.display.view.words import ulp_words
+
+
+@dataclass(frozen=True)
+class LevelCheck:
+    """One level of a compilation, run by itself: the distance of its answer from NumPy's, or how it
+    is wrong."""
+
+    level: str
+    ulp: float
+    problem: str
+
+    @property
+    def words(self) -> str:
+        """The outcome, in words."""
+        return f"WRONG: {self.problem}" if self.problem else f"right ({ulp_words(self.ulp)})"

@@ -1,0 +1,99 @@
+"""The headline of a report: what was compiled, how fast it is, how far the answer is from NumPy's.
+
+Every function gives sentences; they hold no markup.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from nbcomp.bench import Comparison
+from nbcomp.display.view.checks import LevelCheck
+from nbcomp.display.view.reads import Compiled
+from nbcomp.display.view.words import count, ratio_words, scaled_words, seconds, ulp_words
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Constant, Input
+from nbcomp.loop.grammar import Call, walk
+
+BUSY = 0.2  # cores other programs may use before the report says that they disturbed
+FEW_ULP = 64  # beyond this a difference is said by the size of the whole answer
+
+
+def sentences(
+    compiled: Compiled, comparison: Comparison | None, checks: Sequence[LevelCheck]
+) -> tuple[str, tuple[str, ...]]:
+    """The status word, and the sentences below the title."""
+    status, speed = _speed_sentence(comparison)
+    found = [_compile_sentence(compiled), *speed, _difference_sentence(comparison)]
+    found.append(_check_sentence(checks))
+    target = str(compiled.target)
+    threads = "" if "thread" in target else f"{count(compiled.threads, 'thread')}, "
+    found.append(threads + target)
+    return status, tuple(s for s in found if s)
+
+
+def operators(nodes: Sequence[Node]) -> Counter[str]:
+    """How often each operator occurs, inputs and constants left out."""
+    return Counter(n.op.name for n in nodes if not isinstance(n.op, (Input, Constant)))
+
+
+def title(compiled: Compiled) -> str:
+    """The function's name, its operators, kernels and library calls."""
+    total = operators(compiled.captured.nodes).total()
+    made = len(compiled.kernels)
+    calls = ["numpy"] * (len(compiled.groups) - made)
+    for kernel in compiled.kernels:
+        calls += [s.fn for s in walk(kernel.kernel.stages) if isinstance(s, Call)]
+    names = ", ".join(dict.fromkeys(calls))
+    library = f", with {count(len(calls), 'library call')} ({names})" if calls else ""
+    return f"{compiled.name}: {count(total, 'operator')} in {count(made, 'kernel')}{library}"
+
+
+def _compile_sentence(compiled: Compiled) -> str:
+    return (
+        f"compiled in {seconds(compiled.compile_seconds)} ({'cold' if compiled.cold else 'warm'})"
+    )
+
+
+def _speed_sentence(comparison: Comparison | None) -> tuple[str, list[str]]:
+    if comparison is None:
+        return "untimed", ["not compared with NumPy"]
+    if not comparison.agrees:
+        return "wrong", ["not timed, because the answer is wrong"]
+    if comparison.compiled is None or comparison.reference is None:
+        return "untimed", ["not timed"]
+    status, words = ratio_words(comparison.speedup, comparison.speedup_low, comparison.speedup_high)
+    ours, theirs = comparison.compiled.median, comparison.reference.median
+    uncertain = ", uncertain:" if comparison.others >= BUSY else ""
+    disturbed = f"{uncertain} {others_words(comparison.others)}" if uncertain else ""
+    return status, [f"runs in {seconds(ours)}, NumPy in {seconds(theirs)}: {words}{disturbed}"]
+
+
+def others_words(cores: float) -> str:
+    """A warning when other programs disturbed the timing."""
+    if cores < BUSY:
+        return ""
+    return f"other programs kept {cores:.1f} cores busy meanwhile"
+
+
+def _difference_sentence(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return ""
+    if not comparison.agrees:
+        wrong = next(d for d in comparison.differences if d.problem)
+        return f"WRONG ANSWER: {wrong.name} {wrong.problem}. Please report this as a bug of nbcomp"
+    if comparison.ulp == 0:
+        return "the answer is NumPy's, bit for bit"
+    amount = f"largest difference from NumPy's answer {comparison.absolute:.2g}"
+    if comparison.ulp > FEW_ULP and 0 < comparison.scaled < comparison.ulp:
+        # Of a value near zero, left by a subtraction, the last place says nothing.
+        return f"{amount}, {scaled_words(comparison.scaled)} of the largest value's last place"
+    return f"{amount} ({ulp_words(comparison.ulp)})"
+
+
+def _check_sentence(checks: Sequence[LevelCheck]) -> str:
+    bad = next((c for c in checks if c.problem), None)
+    if bad:
+        return f"first wrong level: {bad.level}: {bad.problem}"
+    return f"each of {count(len(checks), 'level')} gives NumPy's answer" if checks else ""

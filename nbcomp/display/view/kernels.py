@@ -1,0 +1,72 @@
+"""One row for each fused group: what it computes, from which lines, and its text at each level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from nbcomp.display.listing import readable
+from nbcomp.display.view.headline import operators, title
+from nbcomp.display.view.reads import Compiled, CompiledKernel
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Constant, Input
+
+LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One fused group: what it computes, from which lines, and how to get its text at a level."""
+
+    name: str
+    kind: str
+    number: int
+    operators: str
+    lines: str
+    levels: tuple[str, ...]
+    text: Callable[[str], str] = field(compare=False)
+
+
+def _lines(nodes: Sequence[Node]) -> str:
+    found = sorted({n.location.line for n in nodes if n.location})
+    if not found:
+        return ""
+    if len(found) == 1:
+        return f"line {found[0]}"
+    if found == list(range(found[0], found[-1] + 1)):
+        return f"lines {found[0]}–{found[-1]}"
+    return "lines " + ", ".join(map(str, found))
+
+
+def done_words(compiled: Compiled) -> str:
+    """What was made of a function, in a line: its kernels, and what each computes."""
+    rows = [f"{k.name} ({k.kind}): {k.operators}" for k in kernel_rows(compiled)]
+    return f"{title(compiled)}: {'; '.join(rows)}" if rows else title(compiled)
+
+
+def kernel_rows(compiled: Compiled) -> list[KernelRow]:
+    """The rows of all groups, in the order in which they run."""
+    by_group = {id(kernel.group): kernel for kernel in compiled.kernels}
+    rows = []
+    for number, group in enumerate(compiled.groups):
+        kernel = by_group.get(id(group))
+        found = operators(group.nodes)
+        words = " ".join(f"{op}×{k}" if k > 1 else op for op, k in found.items())
+        rows.append(
+            KernelRow(
+                name=group.name,
+                kind=group.kind,
+                number=number,
+                operators=words,
+                lines=_lines([n for n in group.nodes if not isinstance(n.op, (Input, Constant))]),
+                levels=tuple(LEVELS) if kernel else (),
+                text=partial(kernel_text, kernel) if kernel else str,
+            )
+        )
+    return rows
+
+
+def kernel_text(kernel: CompiledKernel, level: str) -> str:
+    """A kernel's text at a level, with the user's lines in it."""
+    return readable(level, kernel.text(level), kernel.code.locations)

@@ -1,0 +1,73 @@
+"""What the display reads of a compilation: protocols of `Compiled` and its kernels, and `Fallback`.
+
+Knows the IRs by their types; it must not know how a compilation comes about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nbcomp.display.drawing import Group
+from nbcomp.graph.ir import Graph
+from nbcomp.loop.grammar import Kernel
+from nbcomp.record import Location, Remark, Trace
+
+
+class Code(Protocol):
+    """What the display reads of a kernel's code: the places its debug locations are indices of."""
+
+    @property
+    def locations(self) -> Sequence[Location | None]: ...
+
+
+class CompiledKernel(Protocol):
+    """One kernel of a compiled function, with its text at each level."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> Group: ...
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def code(self) -> Code: ...
+    def text(self, level: Any) -> str: ...
+
+
+class Compiled(Protocol):
+    """What the display reads of a compiled function."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def captured(self) -> Graph: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def groups(self) -> Sequence[Group]: ...
+    @property
+    def kernels(self) -> Sequence[CompiledKernel]: ...
+    @property
+    def trace(self) -> Trace: ...
+    @property
+    def compile_seconds(self) -> float: ...
+    @property
+    def cold(self) -> bool: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def target(self) -> object: ...
+    def text(self, level: Any) -> str: ...
+    def explain(self) -> list[Remark]: ...
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """A function that runs in NumPy because it cannot be compiled: its name, why, and where."""
+
+    name: str
+    reason: str
+    location: Location | None = None
+    hint: str = ""

@@ -1,0 +1,103 @@
+"""`View`: what is shown of one compilation, before it becomes text, HTML or JSON.
+
+A `View` is built once from the compiled function and its measurements; every format renders the
+same one, so they agree.  Texts of kernels and drawings are made only when a format asks for them.
+It must not know any markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from nbcomp.bench import Comparison, Scaling
+from nbcomp.display.drawing import Drawing, draw
+from nbcomp.display.view.checks import LevelCheck
+from nbcomp.display.view.headline import sentences, title
+from nbcomp.display.view.kernels import KernelRow, kernel_rows
+from nbcomp.display.view.passes import PassRow, pass_rows
+from nbcomp.display.view.reads import Compiled, Fallback
+from nbcomp.display.view.remarks import RemarkRow, remark_row
+from nbcomp.display.view.speed import SpeedRow, speed_notes, speed_rows
+
+SECTIONS = ("speed", "check", "graph", "kernels", "passes", "remarks")
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything the formats show."""
+
+    name: str
+    # "faster", "same", "slower", "wrong", "numpy" or "untimed": for a colour beside the words
+    status: str
+    title: str
+    sentences: tuple[str, ...]  # the rest of the headline
+    kernels: tuple[KernelRow, ...] = ()
+    passes: tuple[PassRow, ...] = ()
+    stages: tuple[tuple[str, float], ...] = ()
+    remarks: tuple[RemarkRow, ...] = ()
+    speed: tuple[SpeedRow, ...] = ()
+    speed_notes: tuple[str, ...] = ()
+    checks: tuple[LevelCheck, ...] = ()
+    show: tuple[str, ...] = SECTIONS
+    compiled: Compiled | None = field(default=None, compare=False)
+
+    @property
+    def named(self) -> bool:
+        """Whether the function is a plain one, which a notebook knows by its name."""
+        function = getattr(self.compiled, "function", None)
+        return function is None or getattr(function, "__qualname__", "") == self.name
+
+    @cached_property
+    def before(self) -> Drawing | None:
+        """The graph as it was captured."""
+        return draw(self.compiled.captured) if self.compiled else None
+
+    @cached_property
+    def after(self) -> Drawing | None:
+        """The graph after the passes, in its kernels."""
+        return draw(self.compiled.graph, self.compiled.groups) if self.compiled else None
+
+
+def view(
+    compiled: Compiled | Fallback,
+    comparison: Comparison | None = None,
+    scaling: Scaling | None = None,
+    checks: Sequence[LevelCheck] = (),
+    show: Sequence[str] = SECTIONS,
+) -> View:
+    """Collect what is to be shown: the headline, and those of `SECTIONS` that `show` names."""
+    if isinstance(compiled, Fallback):
+        return _fallback_view(compiled)
+    status, facts = sentences(compiled, comparison, checks)
+    return View(
+        name=compiled.name,
+        status=status,
+        title=title(compiled),
+        sentences=facts,
+        kernels=tuple(kernel_rows(compiled)),
+        passes=tuple(pass_rows(compiled.trace)),
+        stages=tuple(compiled.trace.seconds.items()),
+        remarks=tuple(map(remark_row, compiled.explain())),
+        speed=tuple(speed_rows(scaling)),
+        speed_notes=tuple(speed_notes(scaling)),
+        checks=tuple(checks),
+        show=tuple(show),
+        compiled=compiled,
+    )
+
+
+def _fallback_view(fallback: Fallback) -> View:
+    where = f" because of {fallback.location}" if fallback.location else ""
+    row = RemarkRow(
+        line=fallback.location.line if fallback.location else 0,
+        source=fallback.location.source_line().strip() if fallback.location else "",
+        done=False,
+        topic="numpy",
+        reason=fallback.reason,
+        hint=fallback.hint,
+    )
+    facts = tuple(s for s in (fallback.reason, fallback.hint) if s)
+    what = f"{fallback.name} was not compiled: it ran in NumPy{where}"
+    return View(fallback.name, "numpy", what, facts, remarks=(row,))

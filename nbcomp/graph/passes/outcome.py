@@ -1,0 +1,77 @@
+"""What became of every node under fusion, as remarks: computed within a kernel's loops, stored and
+read again, or left to a library.
+
+Knows groups once they are final; it must not decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from nbcomp.graph.ir import Graph, Node
+from nbcomp.graph.op import Contract, View
+from nbcomp.record import Remark
+
+if TYPE_CHECKING:
+    from nbcomp.graph.passes.fusion import Group
+
+SHOWN = 4  # names in one remark
+
+
+def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:
+    """The remarks about all groups, in order."""
+    for group in groups:
+        if group.kind == "library":
+            yield from map(_library, group.nodes)
+            continue
+        yield from _within(group)
+        for node in group.outputs:
+            if node not in graph.outputs:
+                yield from _stored(graph, group, node)
+
+
+def _library(node: Node) -> Remark:
+    reason = f"{node.op.name} is a call of NumPy, on whole arrays"
+    return Remark("analysis", "library", reason, node.location)
+
+
+def _within(group: Group) -> Iterator[Remark]:
+    """What is computed inside a kernel and never stored as a whole, line by line."""
+    inner: dict[int, list[Node]] = {}
+    for node in group.nodes:
+        if node not in group.outputs and not isinstance(node.op, Contract) and node.location:
+            inner.setdefault(node.location.line, []).append(node)
+    for nodes in inner.values():
+        reason = f"{_names(nodes)}: computed in the loops of {group.name}, never stored whole"
+        yield Remark("applied", "fusion", reason, nodes[0].location)
+
+
+def _stored(graph: Graph, group: Group, node: Node) -> Iterator[Remark]:
+    """A result that later kernels read from memory."""
+    readers = [u for u in _readers(graph, node) if u not in group.nodes]
+    if readers:
+        size = _size(node.type.nbytes)
+        reason = f"{node.title} is stored ({size}), since {_names(readers)} reads it later"
+        yield Remark("analysis", "memory", reason, node.location)
+
+
+def _readers(graph: Graph, node: Node) -> Iterator[Node]:
+    for user in graph.users[node]:
+        if isinstance(user.op, View) or user.op.name == "reshape":
+            yield from _readers(graph, user)
+        else:
+            yield user
+
+
+def _names(nodes: Iterable[Node]) -> str:
+    names = list(dict.fromkeys(n.title for n in nodes))
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _size(nbytes: int) -> str:
+    """Bytes in the unit they are best read in."""
+    if nbytes < 10_000:
+        return f"{nbytes:,} bytes"
+    return f"{nbytes / 2**10:,.0f} KiB" if nbytes < 10 << 20 else f"{nbytes / 2**20:,.0f} MiB"

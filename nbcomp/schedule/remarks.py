@@ -1,0 +1,136 @@
+"""What the default schedule decided about a kernel's loops, said in the user's terms.
+
+Each function makes the remark of one decision; the schedule calls it where it decides.  Loops are
+named by what the user wrote: the line of the loop, how many iterations it has, the arrays it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.cost import extent_of, has_accumulate
+from nbcomp.loop.grammar import (
+    Affine,
+    Buffer,
+    Call,
+    For,
+    Kernel,
+    Let,
+    Load,
+    loads_of,
+    steps_of,
+    variables,
+    walk,
+)
+from nbcomp.loop.lanes import lanes_of
+from nbcomp.machine import Machine
+from nbcomp.record import Location, remark
+
+COPY = "an array in that order, made once with np.ascontiguousarray, would be read whole vectors"
+
+
+def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
+    """A loop became a vector loop; and what keeps its vectors from being full or whole."""
+    lanes, n, at = lanes_of(loop, machine.vector_bytes), extent_of(loop), _place(kernel, loop)
+    reason = f"{kernel.name} works on {lanes} elements per instruction"
+    remark("applied", "vectorize", reason, at)
+    if 0 < n < lanes:
+        remark(
+            "analysis",
+            "vectorize",
+            f"{n} elements at a time for {lanes} lanes: the others stand idle",
+            at,
+            f"a last axis of {lanes} or more would fill the vectors",
+        )
+    for load in {found.buffer: found for found in _apart(loop)}.values():
+        name, where = load.buffer.name, load.location or at
+        step = steps_of(load).get(loop.var, 0)
+        if step:
+            reason = f"`{name}` is read in steps of {step:,} elements, one lane at a time"
+            remark("missed", "vectorize", reason, where, COPY)
+        else:
+            reason = f"`{name}` is read at computed places, one lane at a time"
+            remark("missed", "vectorize", reason, where)
+
+
+def _apart(loop: For) -> Iterator[Load]:
+    """Loads whose lanes do not lie side by side in memory."""
+    varying = {loop.var}
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Let) and variables(stmt.value) & varying:
+            varying.add(stmt.name)
+    for load in loads_of(loop.body):
+        computed = any(not isinstance(i, Affine) and variables(i) & varying for i in load.indices)
+        strided = steps_of(load).get(loop.var, 0) > 1
+        if load.buffer.role != "local" and (computed or strided):
+            yield load
+
+
+def interleaved(kernel: Kernel, loop: For, count: int, machine: Machine) -> None:
+    """Several vectors of a loop are in flight."""
+    if extent_of(loop) >= count * lanes_of(loop, machine.vector_bytes):
+        reason = f"{kernel.name} keeps {count} vectors in flight, which hides their latency"
+        remark("applied", "vectorize", reason, _place(kernel, loop))
+
+
+def not_vectorized(kernel: Kernel, loop: For, why: ScheduleError) -> None:
+    """A loop stays as it is."""
+    remark("missed", "vectorize", f"one element at a time: {why}", _place(kernel, loop))
+
+
+def parallel(kernel: Kernel, loop: For, alone: bool, machine: Machine) -> None:
+    """The iterations of an outermost loop may be spread over the cores."""
+    at, n = _place(kernel, loop), extent_of(loop)
+    if isinstance(loop.body[0], Call) and loop.body[0].box:
+        return  # the parts of a product, of which `split_product` tells
+    if alone and machine.cores > 1:
+        reason = f"on one core: {kernel.name} takes less time than waking another one"
+        remark("analysis", "parallel", reason, at, "more rows per call would be spread over cores")
+    elif machine.cores > 1:
+        reason = f"the {n:,} iterations of {kernel.name} are spread over the cores"
+        remark("applied", "parallel", reason, at)
+
+
+def not_parallel(kernel: Kernel, loop: For, why: ScheduleError) -> None:
+    """One core runs all of a loop."""
+    remark("missed", "parallel", f"on one core: {why}", _place(kernel, loop))
+
+
+def short(kernel: Kernel, loop: For) -> None:
+    """A loop that is over too soon to be spread."""
+    n = extent_of(loop)
+    if has_accumulate(loop.body):
+        why = f"its {n:,} elements are added up in one go, too few to be worth a second core"
+    else:
+        why = f"{n:,} elements take less time than waking another core"
+    remark("analysis", "parallel", f"on one core: {why}", _place(kernel, loop))
+
+
+def split_product(call: Call, parts: int, axis: int) -> None:
+    """A matrix product is computed in parts."""
+    reason = f"the product's {('rows', 'columns')[axis]} are spread over {parts} cores"
+    remark("applied", "parallel", reason, call.location)
+
+
+def whole_product(call: Call) -> None:
+    """A matrix product stays on one core."""
+    reason = "the product runs on one core: it is too small to be split"
+    remark("analysis", "parallel", reason, call.location)
+
+
+def tiled(kernel: Kernel, loop: For, tile: int) -> None:
+    """Loops over memory in two orders go block by block."""
+    reason = f"read in blocks of {tile} columns, so that cache lines are used whole"
+    remark("applied", "memory", reason, _place(kernel, loop))
+
+
+def streamed(kernel: Kernel, buffer: Buffer) -> None:
+    """A result is written past the caches."""
+    size = buffer.nbytes / 2**20
+    reason = f"`{buffer.name}` ({size:,.0f} MiB) is written past the caches, which it would flush"
+    remark("applied", "memory", reason, kernel.location)
+
+
+def _place(kernel: Kernel, loop: For) -> Location | None:
+    return loop.location or kernel.location

@@ -1,0 +1,112 @@
+"""Every decision about a program is a remark at the user's line, made where it is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp.machine import host
+from nbcomp.record import Remark, Trace, remark
+
+RNG = np.random.default_rng(0)
+A = RNG.random((64, 48), np.float32)
+B = RNG.random((48, 32), np.float32)
+TALL = RNG.random((2000, 300), np.float32)
+
+
+def said(function: Callable[..., Any], *args: Any) -> set[str]:
+    """ "kind topic: the source it is about: reason", for each remark."""
+    return {
+        f"{r.kind} {r.topic}: {r.location.source() if r.location else ''}: {r.reason}"
+        for r in nbcomp.compile(function, *args).explain()
+    }
+
+
+def one(found: set[str], start: str) -> str:
+    """The only remark that starts so."""
+    (only,) = (line for line in found if line.startswith(start))
+    return only
+
+
+def test_library_or_generated() -> None:
+    found = said(lambda a, b: a @ b, A, B)
+    assert "applied library: a @ b: a float32 product: a call of BLAS" in found
+    found = said(lambda a, b: a @ b, A.astype(np.int32), B.astype(np.int32))
+    assert "BLAS has none" in one(found, "missed library: a @ b")
+    found = said(lambda a: np.sort(a), A)
+    assert "a call of NumPy" in one(found, "analysis library: np.sort(a)")
+
+
+def test_fused_or_stored() -> None:
+    def f(a: Any, b: Any) -> Any:
+        h = np.exp(a) * 2
+        return h @ b
+
+    found = said(f, A, B)
+    one(found, "applied fusion: np.exp(a): `np.exp(a)`: computed in the loops of")
+    stored = one(found, "analysis memory: np.exp(a) * 2: `h` is stored (12 KiB)")
+    assert "`h @ b` reads it later" in stored
+    one(found, "missed fusion: h @ b: `h` and `h @ b` are kept apart")
+
+
+def test_recomputed_or_kept() -> None:
+    def softmax(z: Any) -> Any:
+        gap = z - z.max(axis=-1, keepdims=True)
+        e = np.exp(gap)
+        return e / e.sum(axis=-1, keepdims=True)
+
+    found = said(softmax, TALL)
+    assert "`e` is kept for one row (1,200 bytes)" in one(found, "applied memory: np.exp(gap)")
+
+    def variance(z: Any) -> Any:
+        gap = z - z.mean(axis=-1, keepdims=True)
+        return gap / np.sqrt((gap * gap).sum(axis=-1, keepdims=True))
+
+    again = one(said(variance, TALL), "applied memory: z - z.mean(axis=-1, keepdims=True)")
+    assert "`gap` is computed again in each walk" in again
+
+
+def test_copied_or_in_place() -> None:
+    found = said(lambda a, b: np.maximum(a @ b, 0), A, B)
+    assert "finished in place" in one(found, "applied memory: a @ b")
+    found = said(lambda a: np.reshape(a.T, (-1, 4)) + 1, A)
+    assert "a reshape counts on elements in C order" in one(found, "missed memory: ")
+
+    def write(a: Any) -> None:
+        a[1:-1] = a[2:] + a[:-2]
+
+    reason = one(said(write, A.copy()), "missed memory: ")
+    assert "the new content of `a` is computed aside and copied there at the end" in reason
+
+
+def test_vectorised_or_not() -> None:
+    found = said(lambda a: a + 1, TALL)
+    assert any(line.endswith("elements per instruction") for line in found)
+    assert any("keeps 4 vectors in flight" in line for line in found)
+    found = said(lambda a: a / a.sum(axis=-1, keepdims=True), TALL[:, :5].copy())
+    assert "5 elements at a time for" in one(found, "analysis vectorize: ")
+    found = said(lambda a: a[:, ::3] + 1, TALL)
+    assert "in steps of 3 elements" in one(found, "missed vectorize: ")
+
+
+def test_parallel_or_not() -> None:
+    if host().cores < 2:
+        pytest.skip("one core")
+    assert "spread over the cores" in one(said(lambda a: np.exp(a), TALL), "applied parallel: ")
+    assert "take less time" in one(said(lambda a: np.exp(a), A[:4]), "analysis parallel: ")
+
+
+def test_remarks_go_to_the_trace_that_listens_and_nowhere_else() -> None:
+    outer, inner = Trace(), Trace()
+    remark("applied", "fusion", "unheard")
+    with outer.listening():
+        remark("applied", "fusion", "one")
+        with inner.listening():
+            remark("missed", "fusion", "two")
+        remark("applied", "fusion", "one")
+    assert outer.remarks == [Remark("applied", "fusion", "one")]
+    assert inner.remarks == [Remark("missed", "fusion", "two")]
