@@ -7,16 +7,26 @@ Knows groups once they are final; it must not decide anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Contract, View
 from nbcomp.record import Remark
 
-if TYPE_CHECKING:
-    from nbcomp.graph.passes.fusion import Group
-
 SHOWN = 4  # names in one remark
+
+
+class Group(Protocol):
+    """What is read of a fused group."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def nodes(self) -> tuple[Node, ...]: ...
+    @property
+    def outputs(self) -> tuple[Node, ...]: ...
 
 
 def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:
