@@ -14,7 +14,6 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
 
-from nbcomp.bench import Comparison, Scaling
 from nbcomp.display import html as markup
 from nbcomp.display.payload import MIME, payload
 from nbcomp.display.plot import speedup_plot
@@ -23,6 +22,8 @@ from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Compiled, Fallback
 from nbcomp.display.view.remarks import RemarkRow
 from nbcomp.display.view.view import SECTIONS, View, view
+from nbcomp.measure.comparison import Comparison
+from nbcomp.measure.scaling import Scaling
 
 Bundle = dict[str, Any]
 

@@ -22,9 +22,9 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import nbcomp
-from nbcomp.bench import twin
 from nbcomp.errors import Frames, users_frames
 from nbcomp.magics.recording import Call, Recording, is_compiled
+from nbcomp.measure.arguments import twin
 from nbcomp.types import TensorType
 
 SEED = 0  # of inputs made up from annotations

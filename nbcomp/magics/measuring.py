@@ -10,13 +10,16 @@ from types import CellType, FunctionType
 from typing import Any
 
 import nbcomp
-from nbcomp import bench
 from nbcomp.display.bundle import Report
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.view import SECTIONS
 from nbcomp.frontend.result import bind, resolve
 from nbcomp.magics.recording import Call, is_compiled
+from nbcomp.measure.arguments import twin
+from nbcomp.measure.comparison import Comparison, check, compare
+from nbcomp.measure.differences import differences
+from nbcomp.measure.scaling import SIZES, scaling
 
 INTERPRETED = 50_000  # elements of all values together that the loop interpreter may work on
 
@@ -31,7 +34,7 @@ class Options:
 
     timed: bool = True
     check: bool = False
-    sizes: tuple[int, ...] = bench.SIZES
+    sizes: tuple[int, ...] = SIZES
     seconds: float = 5.0
     max_lines: int = 200
     show: tuple[str, ...] = SECTIONS
@@ -70,13 +73,13 @@ def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Repor
     name = compiled.name
     say(f"{name}: comparing with NumPy …")
     both = (function, reference, call.args, call.kwargs)
-    scaling = None
+    sizes = None
     writes = bool(compiled.capture.writes)
     if options.timed:
-        comparison = bench.compare(*both, seconds=options.seconds / 4, writes=writes)
+        comparison = compare(*both, seconds=options.seconds / 4, writes=writes)
         if comparison.agrees:
             # A copy of the function, so that it does not keep a variant for every size.
-            scaling = bench.scaling(
+            sizes = scaling(
                 nbcomp.jit(function.__wrapped__),
                 *both[1:],
                 sizes=options.sizes,
@@ -86,14 +89,12 @@ def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Repor
                 progress=lambda size: say(f"{name}: timing batch size {size:,} …"),
             )
     else:
-        comparison = bench.check(*both, writes=writes)
+        comparison = check(*both, writes=writes)
     checks: tuple[LevelCheck, ...] = ()
     if options.check or not comparison.agrees:
         say(f"{name}: running every level …")
         checks = tuple(check_levels(call, reference))
-    return Report(
-        compiled, call.value, comparison, scaling, checks, options.max_lines, options.show
-    )
+    return Report(compiled, call.value, comparison, sizes, checks, options.max_lines, options.show)
 
 
 def _operators(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
@@ -110,14 +111,14 @@ def check_levels(call: Call, reference: Callable[..., Any]) -> Iterator[LevelChe
     """
     from nbcomp.levels import levels  # brings the whole compiler: not when the commands are loaded
 
-    theirs = bench.twin((call.args, call.kwargs))
+    theirs = twin((call.args, call.kwargs))
     wanted = reference(*theirs[0], **theirs[1])
     work = sum(n.type.size for n in call.compiled.captured.nodes)
     for level, run in levels(call.compiled, kernels=work <= INTERPRETED):
-        ours = bench.twin((call.args, call.kwargs))
-        found = bench.differences(run(*ours[0], **ours[1]), wanted)
-        found += bench.differences(ours, theirs, "arguments")
-        worst = bench.Comparison(found)
+        ours = twin((call.args, call.kwargs))
+        found = differences(run(*ours[0], **ours[1]), wanted)
+        found += differences(ours, theirs, "arguments")
+        worst = Comparison(found)
         problem = next((f"{d.name} {d.problem}" for d in found if d.problem), "")
         yield LevelCheck(level, worst.ulp, problem)
         if problem:

@@ -8,9 +8,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Bool, Enum, Float, Int, List, observe
 from traitlets.config import SingletonConfigurable
 
-from nbcomp.bench import SIZES
 from nbcomp.display.view.view import SECTIONS
 from nbcomp.errors import Frames
+from nbcomp.measure.scaling import SIZES
 
 
 class NbComp(SingletonConfigurable):

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nbcomp import bench
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input, Op
 from nbcomp.loop import grammar as loop
+from nbcomp.measure.comparison import Comparison
+from nbcomp.measure.differences import Difference
+from nbcomp.measure.scaling import Point, Scaling
+from nbcomp.measure.timing import Timing
 from nbcomp.record import Location, Remark, Snapshot, Trace
 from nbcomp.types import FLOAT32, TensorType
 
@@ -182,19 +185,19 @@ def make_input() -> Callable[..., Node]:
     return value
 
 
-def timing(median: float) -> bench.Timing:
-    return bench.Timing(median, median * 0.97, median * 1.05, 50, 10)
+def timing(median: float) -> Timing:
+    return Timing(median, median * 0.97, median * 1.05, 50, 10)
 
 
-def comparison(ours: float, theirs: float, ulp: float = 3.0) -> bench.Comparison:
+def comparison(ours: float, theirs: float, ulp: float = 3.0) -> Comparison:
     ratio = theirs / ours
-    found = (bench.Difference("result", ulp, 2.4e-7),)
-    return bench.Comparison(found, timing(ours), timing(theirs), ratio, ratio * 0.95, ratio * 1.04)
+    found = (Difference("result", ulp, 2.4e-7),)
+    return Comparison(found, timing(ours), timing(theirs), ratio, ratio * 0.95, ratio * 1.04)
 
 
 @pytest.fixture
-def measured() -> tuple[bench.Comparison, bench.Scaling]:
+def measured() -> tuple[Comparison, Scaling]:
     """A comparison, and a scaling that is slower than NumPy at one size."""
     seconds = {1: (9e-6, 8e-6), 16: (6e-6, 14e-6), 256: (4e-5, 1.3e-4), 4096: (5e-4, 2.1e-3)}
-    points = tuple(bench.Point(n, 0.012, comparison(a, b)) for n, (a, b) in seconds.items())
-    return comparison(2e-4, 9e-4), bench.Scaling(points, ((16384, "out of time"),))
+    points = tuple(Point(n, 0.012, comparison(a, b)) for n, (a, b) in seconds.items())
+    return comparison(2e-4, 9e-4), Scaling(points, ((16384, "out of time"),))

@@ -18,7 +18,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from nbcomp import bench
 from nbcomp.display.bundle import Explanation, Listing, Report
 from nbcomp.display.payload import MIME, VERSION
 from nbcomp.display.text import text
@@ -26,9 +25,12 @@ from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.remarks import remark_row
 from nbcomp.display.view.view import SECTIONS, view
 from nbcomp.display.view.words import ratio_words, seconds
+from nbcomp.measure.comparison import Comparison
+from nbcomp.measure.differences import Difference
+from nbcomp.measure.scaling import Point, Scaling
 from nbcomp.record import Location, Remark
 
-Measured = tuple[bench.Comparison, bench.Scaling]
+Measured = tuple[Comparison, Scaling]
 MakeCompiled = Callable[..., SimpleNamespace]
 
 
@@ -112,9 +114,7 @@ def test_slower_is_said_plainly(report: Report) -> None:
 
 
 def test_a_wrong_answer_is_said_first(compiled: SimpleNamespace) -> None:
-    wrong = bench.Comparison(
-        (bench.Difference("result", math.inf, 1.0, "differs at [0]: 1 where 2"),)
-    )
+    wrong = Comparison((Difference("result", math.inf, 1.0, "differs at [0]: 1 where 2"),))
     report = Report(compiled, None, wrong)
     assert report.view.status == "wrong"
     assert "WRONG ANSWER: result differs at [0]: 1 where 2" in report.headline
@@ -213,8 +213,8 @@ def test_names_sources_and_texts_are_shown_as_text(make_compiled: MakeCompiled) 
         kernel.texts = {level: EVIL for level in kernel.texts}
     compiled.trace.snapshots[1].name = EVIL
     compiled.trace.snapshots[1].description = EVIL
-    wrong = bench.Comparison((bench.Difference(EVIL, 1.0, 1.0, EVIL),))
-    seen = Reader(Report(compiled, None, wrong, bench.Scaling((), reason=EVIL)).html())
+    wrong = Comparison((Difference(EVIL, 1.0, 1.0, EVIL),))
+    seen = Reader(Report(compiled, None, wrong, Scaling((), reason=EVIL)).html())
     assert seen.text.count(" ".join(EVIL.split())) >= 10
     assert "script" not in seen.tags
     assert not any(name == "onerror" for name, _ in seen.attributes)
@@ -261,8 +261,8 @@ def test_the_payload_is_capped(compiled: SimpleNamespace) -> None:
 
 
 def test_nan_becomes_null(compiled: SimpleNamespace) -> None:
-    wrong = bench.Comparison((bench.Difference("result", math.inf, math.inf, "differs"),))
-    scaling = bench.Scaling((bench.Point(4, 0.1, wrong),))
+    wrong = Comparison((Difference("result", math.inf, math.inf, "differs"),))
+    scaling = Scaling((Point(4, 0.1, wrong),))
     row = Report(compiled, None, wrong, scaling)._repr_mimebundle_()[MIME]["speed"][0]
     assert row["ratio"] is None
     assert row["verdict"] == "WRONG ANSWER: differs"
@@ -324,7 +324,7 @@ def test_a_disturbed_speed_up_is_called_uncertain_beside_the_number(report: Repo
 
 
 def test_a_difference_near_zero_is_said_by_the_size_of_the_answer(report: Report) -> None:
-    found = (bench.Difference("result", 79433.0, 5e-15, "", 6.0),)
+    found = (Difference("result", 79433.0, 5e-15, "", 6.0),)
     words = view(report.compiled, replace(report.comparison, differences=found)).sentences
     said = "largest difference from NumPy's answer 5e-15, 6.0 times the size of the largest"
     assert any(s.startswith(said) for s in words)

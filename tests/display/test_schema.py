@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from nbcomp.bench import Comparison, Scaling
 from nbcomp.display.payload import payload
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.view import view
+from nbcomp.measure.comparison import Comparison
+from nbcomp.measure.scaling import Scaling
 from nbcomp.record import Location
 
 SCHEMA = json.loads(files("nbcomp.display").joinpath("schema.json").read_text(encoding="utf-8"))

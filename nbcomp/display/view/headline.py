@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from nbcomp.bench import Comparison
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Compiled
 from nbcomp.display.view.words import count, ratio_words, scaled_words, seconds, ulp_words
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input
 from nbcomp.loop.grammar import Call, walk
+from nbcomp.measure.comparison import Comparison
 
 BUSY = 0.2  # cores other programs may use before the report says that they disturbed
 FEW_ULP = 64  # beyond this a difference is said by the size of the whole answer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nbcomp.bench import Scaling
 from nbcomp.display.view.headline import others_words
 from nbcomp.display.view.words import ratio_words
+from nbcomp.measure.scaling import Scaling
 
 VERDICTS = {
     "faster": "faster",

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from nbcomp.bench import Comparison, Scaling
 from nbcomp.display.drawing import Drawing, draw
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.headline import sentences, title
@@ -20,6 +19,8 @@ from nbcomp.display.view.passes import PassRow, pass_rows
 from nbcomp.display.view.reads import Compiled, Fallback
 from nbcomp.display.view.remarks import RemarkRow, remark_row
 from nbcomp.display.view.speed import SpeedRow, speed_notes, speed_rows
+from nbcomp.measure.comparison import Comparison
+from nbcomp.measure.scaling import Scaling
 
 SECTIONS = ("speed", "check", "graph", "kernels", "passes", "remarks")
 

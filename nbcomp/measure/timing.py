@@ -1,0 +1,167 @@
+"""How time is taken: samples of calls, long enough for the clock, of all sides in turn.
+
+Knows how to call functions; it must not know what they are.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+Call = tuple[Function, Sequence[Any], Mapping[str, Any]]
+
+# Seconds one sample should last: far above the clock's resolution and the loop's cost.
+SAMPLE = 1e-3
+ROUNDS = 3  # turns of each side
+REST = 0.03  # seconds between turns: OpenBLAS's threads spin for 2^26 cycles
+DRIFT = 16  # calls in one sample of a function that changes its arguments, before they are restored
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call: the median of `samples` samples of `loops` calls each, and quartiles."""
+
+    median: float
+    low: float
+    high: float
+    samples: int
+    loops: int
+
+
+class Neighbours:
+    """How many of our cores other programs have kept busy since this was made; 0 when not known.
+
+    From the sums of /proc/stat (proc(5)), in clock ticks; iowait and idle time are not work.  Cores
+    this process may not use are taken to be the ones the others use first.
+    """
+
+    def __init__(self) -> None:
+        self._start, self._busy = time.perf_counter(), self._seconds()
+
+    def cores(self) -> float:
+        """The mean number so far."""
+        elapsed = max(time.perf_counter() - self._start, 1e-9)
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+        elsewhere = (os.cpu_count() or usable) - usable
+        return max((self._seconds() - self._busy) / elapsed - elsewhere, 0.0)
+
+    @staticmethod
+    def _seconds() -> float:
+        try:
+            with open("/proc/stat", encoding="ascii") as file:
+                user, nice, system, _, _, irq, soft = map(int, file.readline().split()[1:8])
+        except (OSError, ValueError):
+            return 0.0
+        own = os.times()
+        ticks = user + nice + system + irq + soft
+        return ticks / os.sysconf("SC_CLK_TCK") - own.user - own.system
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _sample(call: Function, args: Sequence[Any], kwargs: Mapping[str, Any], loops: int) -> float:
+    """Seconds per call over `loops` calls."""
+    turns = itertools.repeat(None, loops)
+    start = time.perf_counter()
+    if kwargs:
+        for _ in turns:
+            call(*args, **kwargs)
+    else:
+        for _ in turns:
+            call(*args)
+    return (time.perf_counter() - start) / loops
+
+
+def _loops(call: Function, args: Sequence[Any], kwargs: Mapping[str, Any], sample: float) -> int:
+    """How many calls one sample of about `sample` seconds takes; warms up on the way."""
+    loops = 1
+    while True:
+        seconds = _sample(call, args, kwargs, loops) * loops
+        if seconds >= sample or loops >= 1 << 20:
+            return loops
+        guess = int(loops * 1.2 * sample / max(seconds, 1e-9)) + 1
+        loops = min(max(guess, 2 * loops), 10 * loops)
+
+
+def _timing(samples: Sequence[float], loops: int) -> Timing:
+    low, median, high = np.percentile(samples, [25, 50, 75])
+    return Timing(float(median), float(low), float(high), len(samples), loops)
+
+
+def time_call(call: Callable[[], Any], seconds: float = 0.5) -> Timing:
+    """Time a call without arguments for about `seconds`; warm-up excluded."""
+    return alternate([(call, (), {})], seconds)[0][0]
+
+
+def alternate(
+    calls: Sequence[Call],
+    seconds: float,
+    restore: Sequence[Callable[[], None]] = (),
+) -> list[tuple[Timing, list[float]]]:
+    """Time several calls in turn, so that a busy machine slows all of them alike.
+
+    Each side rests before its turn, until the threads of the other side's libraries have gone to
+    sleep: those of OpenBLAS spin for that long after a product, and would take a core away.
+    `restore`, one for each call, is run before each of its samples, which then are short.
+    Returns for each call its timing and its samples, in the order they were taken.
+    """
+    samples: list[list[float]] = [[] for _ in calls]
+    rest = REST if len(calls) > 1 else 0.0
+    block = max(seconds / (ROUNDS * len(calls)) - rest, 2 * SAMPLE)
+    with _no_collection():
+        loops = [_loops(*call, min(SAMPLE, seconds / 10)) for call in calls]
+        if restore:
+            loops = [min(count, DRIFT) for count in loops]
+        before = restore or [_nothing] * len(calls)
+        for _ in range(ROUNDS):
+            for call, count, taken, ready in zip(calls, loops, samples, before, strict=True):
+                time.sleep(rest)
+                _sample(*call, 1)  # wakes this side's own threads
+                taken.extend(_block(call, count, block, ready))
+    return [(_timing(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
+
+
+def _nothing() -> None:
+    """What is to be restored for a function that changes nothing."""
+
+
+def _block(
+    call: Call,
+    loops: int,
+    seconds: float,
+    ready: Callable[[], None],
+) -> Iterator[float]:
+    """Samples of one call for about `seconds`, at least one."""
+    end = time.perf_counter() + seconds
+    while True:
+        ready()
+        yield _sample(*call, loops)
+        if time.perf_counter() >= end:
+            return
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Warnings of calls that only measure are not the user's."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

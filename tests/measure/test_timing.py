@@ -1,0 +1,35 @@
+"""Samples in turn; no assertion on how long anything takes."""
+
+from __future__ import annotations
+
+import gc
+
+from nbcomp.measure import timing
+
+
+def test_timing_calls_in_turn_without_the_garbage_collector() -> None:
+    calls: list[str] = []
+    states: list[bool] = []
+
+    def note(name: str) -> None:
+        calls.append(name)
+        states.append(gc.isenabled())
+
+    timings = timing.alternate([(note, ("a",), {}), (note, ("b",), {})], seconds=0.01)
+    assert gc.isenabled()
+    assert not any(states)
+    assert calls.count("a") > 3
+    assert calls.count("b") > 3
+    for taken, samples in timings:
+        assert taken.low <= taken.median <= taken.high
+        assert taken.samples == len(samples) >= 3
+
+
+def test_other_programs_are_noticed() -> None:
+    neighbours = timing.Neighbours()
+    neighbours._busy -= 100.0
+    assert neighbours.cores() > 1.0
+
+
+def test_a_call_without_arguments_is_timed() -> None:
+    assert timing.time_call(lambda: None, seconds=0.01).median > 0
