@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 Kind = Literal["applied", "missed", "analysis"]
@@ -151,14 +151,21 @@ class Trace:
 
     def changed(self) -> list[tuple[Snapshot, list[str]]]:
         """Each snapshot with its unified diff against the one before it on the same level."""
-        last: dict[str, str] = {}
+        last: dict[str, Snapshot] = {}
         result = []
         for snapshot in self.snapshots:
             key = f"{snapshot.level} {snapshot.kernel}"
-            before = last.get(key, "")
-            lines = difflib.unified_diff(
-                before.splitlines(), snapshot.text.splitlines(), lineterm="", n=1
-            )
-            result.append((snapshot, [] if not before else list(lines)[2:]))
-            last[key] = snapshot.text
+            before = last.get(key)
+            # A pass that changes nothing returns what it was given, which need not be printed.
+            if before is None or before.value is snapshot.value:
+                result.append((snapshot, []))
+            else:
+                result.append((snapshot, list(_difference(before.text, snapshot.text))))
+            last[key] = snapshot
         return result
+
+
+@lru_cache(maxsize=256)  # the layers of a network often have the same kernels
+def _difference(before: str, after: str) -> tuple[str, ...]:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
+    return tuple(lines)[2:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nbcomp.record import Remark
+from nbcomp.record import Kind, Remark
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class RemarkRow:
     topic: str
     reason: str
     hint: str
+    mark: Kind = "missed"
 
 
 def remark_row(remark: Remark) -> RemarkRow:
@@ -29,4 +30,5 @@ def remark_row(remark: Remark) -> RemarkRow:
         topic=remark.topic,
         reason=remark.reason,
         hint=remark.hint,
+        mark=remark.kind,
     )
