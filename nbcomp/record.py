@@ -152,7 +152,7 @@ class Trace:
     def changed(self) -> list[tuple[Snapshot, list[str]]]:
         """Each snapshot with its unified diff against the one before it on the same level."""
         last: dict[str, Snapshot] = {}
-        result = []
+        result: list[tuple[Snapshot, list[str]]] = []
         for snapshot in self.snapshots:
             key = f"{snapshot.level} {snapshot.kernel}"
             before = last.get(key)

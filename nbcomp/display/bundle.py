@@ -57,11 +57,12 @@ class Report:
     checks: tuple[LevelCheck, ...] = ()
     max_lines: int = markup.MAX_LINES  # of each text in the HTML form
     show: tuple[str, ...] = SECTIONS
+    full: bool = False
 
     @cached_property
     def view(self) -> View:
         """What is shown, before it has a format."""
-        return view(self.compiled, self.comparison, self.scaling, self.checks, self.show)
+        return view(self.compiled, self.comparison, self.scaling, self.checks, self.show, self.full)
 
     @property
     def headline(self) -> str:

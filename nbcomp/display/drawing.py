@@ -19,6 +19,7 @@ import numpy as np
 from nbcomp.display.layout import Layout, Link, Point, layout
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Contract, Input, Library
+from nbcomp.record import Location
 
 LARGEST = 300  # nodes drawn one by one
 
@@ -58,6 +59,7 @@ class Box:
     y: float = 0.0
     group: int = -1
     line: int = 0  # of the user's source
+    places: tuple[Location, ...] = ()  # all of it
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ def op_title(node: Node) -> str:
 
 def _box(node: Node, group: int = -1) -> Box:
     line = node.location.line if node.location else 0
+    places = (node.location,) if node.location else ()
     where = f"line {line}: {node.location.source().strip()}" if node.location else ""
     if isinstance(node.op, (Input, Constant)):
         kind: Kind = "input" if isinstance(node.op, Input) else "constant"
@@ -159,7 +162,15 @@ def _box(node: Node, group: int = -1) -> Box:
     )
     width = max(len(title) * TITLE, len(detail) * SMALL) + 2 * 9
     return Box(
-        kind, title, detail, tip, width, LINE * (2 if detail else 1) + 9, group=group, line=line
+        kind,
+        title,
+        detail,
+        tip,
+        width,
+        LINE * (2 if detail else 1) + 9,
+        group=group,
+        line=line,
+        places=places,
     )
 
 
@@ -338,7 +349,9 @@ def _collapsed(graph: Graph, groups: Sequence[Group]) -> Drawing:
         width = max(len(title) * TITLE, len(detail) * SMALL) + 18
         tip = f"{title} ({kind})\n{detail}"
         group = number if groups else -1
-        place = scene.add(Box("group", title, detail, tip, width, 2 * LINE + 9, group=group))
+        places = tuple(dict.fromkeys(n.location for n in nodes if n.location))
+        size = (width, 2 * LINE + 9)
+        place = scene.add(Box("group", title, detail, tip, *size, group=group, places=places))
         maker.update(dict.fromkeys(nodes, place))
     for node in graph.nodes:
         if node not in maker and not _inline(node):

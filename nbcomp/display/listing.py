@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nbcomp.display.view.texts import Line
 from nbcomp.record import Location
 
 Locations = Sequence[Location | None]
@@ -27,55 +28,60 @@ _UNUSED_LABEL = re.compile(r"\.L(func_begin|func_end|tmp|cfi)\w*:")
 _DEBUG_SECTION = re.compile(r"\s+\.section\s+\.debug")
 
 
-def place(index: int, locations: Locations) -> str:
-    """The line an index stands for, as a comment; empty when it stands for none."""
+def _known(index: int, locations: Locations) -> tuple[Location, ...]:
+    """The location an index stands for, if any."""
     known = locations[index - 1] if 0 < index <= len(locations) else None
-    return f"line {known.line}" if known else ""
+    return (known,) if known else ()
 
 
-def readable_llvm(text: str, locations: Locations) -> str:
+def llvm_lines(text: str, locations: Locations) -> tuple[Line, ...]:
     """LLVM IR without headers and metadata; each instruction is followed by its source line."""
-    lines = {found[1]: int(found[2]) for found in _PLACE.finditer(text)}
-    kept: list[str] = []
+    places = {found[1]: int(found[2]) for found in _PLACE.finditer(text)}
+    kept: list[Line] = []
     for line in text.splitlines():
         if _LLVM_NOISE.match(line):
             continue
         found = _DEBUG.search(line)
-        where = place(lines.get(found[1], 0), locations) if found else ""
-        code = _DEBUG.sub("", line)
-        kept.append(f"{code:<60}  ; {where}" if where else code)
+        where = _known(places.get(found[1], 0), locations) if found else ()
+        code = _DEBUG.sub("", line) if found else line
+        kept.append(Line(f"{code:<60}  ; {where[0]}" if where else code, where))
     return _without_gaps(kept)
 
 
-def readable_assembly(text: str, locations: Locations) -> str:
+def assembly_lines(text: str, locations: Locations) -> tuple[Line, ...]:
     """Assembly without directives; a comment says where the code of another source line begins."""
-    kept: list[str] = []
-    last = ""
+    kept: list[Line] = []
+    where: tuple[Location, ...] = ()
+    last = 0
     for line in text.splitlines():
         if _DEBUG_SECTION.match(line):
             break  # tables for debuggers, to the end
         found = _LOC.match(line)
         if found:
-            where = place(int(found[1]), locations)
-            if where and where != last:
-                kept.append(f"\t# {where}")
-                last = where
+            where = _known(int(found[1]), locations)
+            if where and where[0].line != last:
+                last = where[0].line
+                kept.append(Line(f"        # {where[0]}", where))
         elif not _ASM_NOISE.match(line) and not _UNUSED_LABEL.match(line):
-            kept.append(line)
-    return _without_gaps(kept).expandtabs(8)
+            kept.append(Line(line.expandtabs(8), () if line[:1] not in "\t " else where))
+    return _without_gaps(kept)
 
 
-def readable(level: str, text: str, locations: Locations) -> str:
-    """The text of a kernel at a level, as it is best read."""
+def lines_of(level: str, text: str, locations: Locations) -> tuple[Line, ...]:
+    """The lines of a kernel's text at a level, as they are best read."""
     if level == "llvm":
-        return readable_llvm(text, locations)
-    return readable_assembly(text, locations) if level == "asm" else text
+        return llvm_lines(text, locations)
+    if level == "asm":
+        return assembly_lines(text, locations)
+    return tuple(map(Line, text.splitlines()))
 
 
-def _without_gaps(lines: Sequence[str]) -> str:
-    """The lines joined, never with two empty ones in a row."""
-    kept: list[str] = []
+def _without_gaps(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """The lines, never with two empty ones in a row, nor with one at an end."""
+    kept: list[Line] = []
     for line in lines:
-        if line.strip() or (kept and kept[-1]):
-            kept.append(line.rstrip())
-    return "\n".join(kept).strip("\n")
+        if line.text.strip() or (kept and kept[-1].text):
+            kept.append(Line(line.text.rstrip(), line.places, line.construct))
+    while kept and not kept[-1].text:
+        kept.pop()
+    return tuple(kept)

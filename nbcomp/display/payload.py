@@ -1,78 +1,157 @@
 """The same view as plain data, for the JupyterLab explorer: versioned, JSON only, capped in size.
 
-A reader ignores keys it does not know and shows a notice for a newer `version`; a change of meaning
-raises the number.  Knows views and drawings; it must not know how they will look.
+`schema.json` is the contract.  A reader ignores keys it does not know and shows a notice for a
+newer `version`; a change of meaning raises the number.  Every text has what is hidden in it made
+visible.  Knows views and drawings; it must not know how they will look.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from nbcomp.display.drawing import Drawing
+from nbcomp.display.help import help_for
 from nbcomp.display.view.kernels import KernelRow
+from nbcomp.display.view.passes import PassRow
+from nbcomp.display.view.places import Places
+from nbcomp.display.view.texts import Budget, Line, Text
 from nbcomp.display.view.view import View
+from nbcomp.display.visible import visible
+from nbcomp.graph.ir import Graph
 
 MIME = "application/vnd.nbcomp.compilation+json"
-VERSION = 1
-MAX_CHARACTERS = 200_000  # of one kernel's text at one level
+VERSION = 2
+MAX_TEXTS = 300_000  # characters of all kernels' texts
+MAX_DIFFS = 60_000  # of all differences between passes
+MAX_REMARKS = 400
+LEFT_OUT = "left out, to keep the notebook small: `%%compile --full` has it, or `.text(level)`"
 
 
 def payload(view: View) -> dict[str, Any]:
-    """The report as JSON values: `version`, the words of the headline, graphs, kernels, passes,
-    speed.
-    """
-    graphs = {"before": view.before, "after": view.after}
-    data = {
-        "version": VERSION,
-        "name": view.name,
-        "show": list(view.show),
-        "status": view.status,
-        "title": view.title,
-        "sentences": list(view.sentences),
-        "graphs": {name: _drawing(d) for name, d in graphs.items() if d},
-        "kernels": [_kernel(k) for k in view.kernels],
-        "passes": [asdict(p) for p in view.passes],
-        "stages": [{"name": name, "seconds": value} for name, value in view.stages],
-        "remarks": [asdict(r) for r in view.remarks],
-        "checks": [asdict(c) for c in view.checks],
-        "speed": [asdict(r) for r in view.speed],
-        "speed_notes": list(view.speed_notes),
-    }
-    plain: dict[str, Any] = _plain(data)
+    """The report as JSON values: `version`, the words of the headline, and a key per section."""
+    plain: dict[str, Any] = _plain(_Payload(view).data())
     return plain
+
+
+class _Payload:
+    """One payload being made: what is numbered, and what is left of the budget."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.places = Places(view.file)
+        self.constructs: dict[str, int] = {}
+        self.texts = Budget(None if view.full else MAX_TEXTS)
+        self.shown: list[tuple[str, str]] = []
+
+    def data(self) -> dict[str, Any]:
+        view = self.view
+        graphs = {"before": view.before, "after": view.after}
+        data: dict[str, Any] = {
+            "version": VERSION,
+            "name": view.name,
+            "show": list(view.show),
+            "status": view.status,
+            "title": view.title,
+            "sentences": list(view.sentences),
+            "graphs": {name: self.drawing(d) for name, d in graphs.items() if d},
+            "kernels": [self.kernel(k) for k in view.kernels],
+            "passes": list(_passes(view)),
+            "stages": [{"name": name, "seconds": value} for name, value in view.stages],
+            "remarks": [asdict(r) for r in view.remarks[: None if view.full else MAX_REMARKS]],
+            "checks": [asdict(c) for c in view.checks],
+            "speed": [asdict(r) for r in view.speed],
+            "speed_notes": list(view.speed_notes),
+        }
+        if view.source:
+            data["source"] = self.source()
+        data["places"] = [asdict(p) for p in self.places.places]
+        data["constructs"] = list(self.constructs)
+        found = help_for(_operators(view), self.shown)
+        data["help"] = {key: asdict(known) for key, known in found.items()}
+        return data
+
+    def source(self) -> dict[str, Any]:
+        source = self.view.source
+        assert source is not None
+        data = asdict(source)
+        return data | {"marks": data["marks"][: None if self.view.full else MAX_REMARKS]}
+
+    def drawing(self, drawing: Drawing) -> dict[str, Any]:
+        boxes = []
+        for box in drawing.boxes:
+            kept = {k: v for k, v in asdict(box).items() if v not in ("", 0, -1, ())}
+            if box.places:
+                kept["places"] = self.places.numbers(box.places)
+            boxes.append(kept)
+        return {k: v for k, v in asdict(drawing).items() if k != "boxes"} | {"boxes": boxes}
+
+    def kernel(self, kernel: KernelRow) -> dict[str, Any]:
+        texts = {}
+        for level in kernel.levels:
+            if not self.texts.spent:
+                texts[level] = self.text(level, self.texts.keep(kernel.listing(level), 0.5))
+        facts = [] if len(texts) == len(kernel.levels) else [("text", LEFT_OUT)]
+        return {
+            "name": kernel.name,
+            "kind": kernel.kind,
+            "number": kernel.number,
+            "operators": kernel.operators,
+            "lines": kernel.lines,
+            "texts": texts,
+            "facts": facts,
+        }
+
+    def text(self, level: str, text: Text) -> dict[str, Any]:
+        self.shown.append((level, str(text)))
+        return {
+            "text": str(text),
+            "cut": text.cut,
+            "total": text.total,
+            "places": [self.place(line) for line in text.lines],
+            "constructs": [self.construct(line.construct) for line in text.lines],
+        }
+
+    def place(self, line: Line) -> int | list[int]:
+        numbers = self.places.numbers(line.places)
+        if not numbers:
+            return -1
+        return numbers[0] if len(numbers) == 1 else numbers
+
+    def construct(self, name: str) -> int:
+        return self.constructs.setdefault(name, len(self.constructs)) if name else -1
+
+
+def _passes(view: View) -> Iterator[dict[str, Any]]:
+    """The passes, with as much of their differences as fits."""
+    left = Budget(None if view.full else MAX_DIFFS)
+    for row in view.passes:
+        yield asdict(row) | {"diffs": list(_diffs(row, left))}
+
+
+def _diffs(row: PassRow, left: Budget) -> Iterator[tuple[str, list[str]]]:
+    for kernel, lines in row.diffs:
+        if not left.spent:
+            kept = left.keep([Line(line) for line in lines], 0.5)
+            more = [f"@@ {kept.total - len(kept.lines)} more lines @@"] if kept.cut else []
+            yield kernel, [line.text for line in kept.lines] + more
+
+
+def _operators(view: View) -> Iterable[str]:
+    graphs: list[Graph] = [view.compiled.captured, view.compiled.graph] if view.compiled else []
+    return dict.fromkeys(node.op.name for graph in graphs for node in graph.nodes)
 
 
 def _plain(value: Any) -> Any:
     """JSON has lists rather than tuples, and no NaN or infinity: those become null."""
+    if isinstance(value, str):
+        return visible(value)
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {visible(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, float):
         return round(value, 9) if math.isfinite(value) else None
     return value
-
-
-def _drawing(drawing: Drawing) -> dict[str, Any]:
-    return {k: v for k, v in asdict(drawing).items() if k != "boxes"} | {
-        "boxes": [
-            {k: v for k, v in asdict(b).items() if v not in ("", 0, -1)} for b in drawing.boxes
-        ]
-    }
-
-
-def _kernel(kernel: KernelRow) -> dict[str, Any]:
-    texts = {}
-    for level in kernel.levels:
-        text = kernel.text(level)
-        texts[level] = {"text": text[:MAX_CHARACTERS], "cut": len(text) > MAX_CHARACTERS}
-    return {
-        "name": kernel.name,
-        "kind": kernel.kind,
-        "number": kernel.number,
-        "operators": kernel.operators,
-        "lines": kernel.lines,
-        "texts": texts,
-    }

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from nbcomp.display.bundle import Explanation, Listing, Report
-from nbcomp.display.payload import MIME, VERSION
+from nbcomp.display.payload import MAX_TEXTS, MIME, VERSION
 from nbcomp.display.text import text
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.remarks import remark_row
@@ -257,7 +257,12 @@ def test_the_payload_is_capped(compiled: SimpleNamespace) -> None:
     payload = Report(compiled)._repr_mimebundle_()[MIME]
     capped = payload["kernels"][1]["texts"]["asm"]
     assert capped["cut"] is True
-    assert len(capped["text"]) == 200_000
+    assert len(capped["text"]) < MAX_TEXTS
+    assert capped["total"] == 200_000
+    assert len(capped["places"]) == len(capped["text"].splitlines())
+    whole = Report(compiled, full=True)._repr_mimebundle_()[MIME]["kernels"][1]["texts"]["asm"]
+    assert whole["cut"] is False
+    assert len(whole["text"].splitlines()) == 200_000
 
 
 def test_nan_becomes_null(compiled: SimpleNamespace) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
-from nbcomp.display.listing import readable
+from nbcomp.display.listing import lines_of
 from nbcomp.display.view.headline import operators, title
 from nbcomp.display.view.reads import Compiled, CompiledKernel
+from nbcomp.display.view.texts import Line
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input
 
@@ -17,7 +18,7 @@ LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One fused group: what it computes, from which lines, and how to get its text at a level."""
+    """One fused group: what it computes, from which lines, and its text at each of its levels."""
 
     name: str
     kind: str
@@ -25,7 +26,11 @@ class KernelRow:
     operators: str
     lines: str
     levels: tuple[str, ...]
-    text: Callable[[str], str] = field(compare=False)
+    listing: Callable[[str], tuple[Line, ...]] = field(compare=False)
+
+    def text(self, level: str) -> str:
+        """The whole text at a level."""
+        return "\n".join(line.text for line in self.listing(level))
 
 
 def _lines(nodes: Sequence[Node]) -> str:
@@ -61,12 +66,21 @@ def kernel_rows(compiled: Compiled) -> list[KernelRow]:
                 operators=words,
                 lines=_lines([n for n in group.nodes if not isinstance(n.op, (Input, Constant))]),
                 levels=tuple(LEVELS) if kernel else (),
-                text=partial(kernel_text, kernel) if kernel else str,
+                listing=cache(partial(kernel_lines, kernel)) if kernel else _nothing,
             )
         )
     return rows
 
 
-def kernel_text(kernel: CompiledKernel, level: str) -> str:
+def _nothing(level: str) -> tuple[Line, ...]:
+    return ()
+
+
+def kernel_lines(kernel: CompiledKernel, level: str) -> tuple[Line, ...]:
     """A kernel's text at a level, with the user's lines in it."""
-    return readable(level, kernel.text(level), kernel.code.locations)
+    return lines_of(level, kernel.text(level), kernel.code.locations)
+
+
+def kernel_text(kernel: CompiledKernel, level: str) -> str:
+    """The same as one text."""
+    return "\n".join(line.text for line in kernel_lines(kernel, level))

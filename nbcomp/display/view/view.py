@@ -18,6 +18,7 @@ from nbcomp.display.view.kernels import KernelRow, kernel_rows
 from nbcomp.display.view.passes import PassRow, pass_rows
 from nbcomp.display.view.reads import Compiled, Fallback
 from nbcomp.display.view.remarks import RemarkRow, remark_row
+from nbcomp.display.view.source import Source, source_of
 from nbcomp.display.view.speed import SpeedRow, speed_notes, speed_rows
 from nbcomp.measure.comparison import Comparison
 from nbcomp.measure.scaling import Scaling
@@ -38,11 +39,19 @@ class View:
     passes: tuple[PassRow, ...] = ()
     stages: tuple[tuple[str, float], ...] = ()
     remarks: tuple[RemarkRow, ...] = ()
+    source: Source | None = None
     speed: tuple[SpeedRow, ...] = ()
     speed_notes: tuple[str, ...] = ()
     checks: tuple[LevelCheck, ...] = ()
     show: tuple[str, ...] = SECTIONS
+    full: bool = False  # nothing is cut to keep the notebook small
     compiled: Compiled | None = field(default=None, compare=False)
+
+    @property
+    def file(self) -> str:
+        """The file or cell of the function."""
+        where = self.compiled.location if self.compiled else None
+        return where.file if where else ""
 
     @property
     def named(self) -> bool:
@@ -67,10 +76,15 @@ def view(
     scaling: Scaling | None = None,
     checks: Sequence[LevelCheck] = (),
     show: Sequence[str] = SECTIONS,
+    full: bool = False,
 ) -> View:
-    """Collect what is to be shown: the headline, and those of `SECTIONS` that `show` names."""
+    """Collect what is to be shown: the headline, and those of `SECTIONS` that `show` names.
+
+    full: cut no text, however large the notebook becomes.
+    """
     if isinstance(compiled, Fallback):
         return _fallback_view(compiled)
+    remarks = compiled.explain()
     status, facts = sentences(compiled, comparison, checks)
     return View(
         name=compiled.name,
@@ -80,11 +94,13 @@ def view(
         kernels=tuple(kernel_rows(compiled)),
         passes=tuple(pass_rows(compiled.trace)),
         stages=tuple(compiled.trace.seconds.items()),
-        remarks=tuple(map(remark_row, compiled.explain())),
+        remarks=tuple(map(remark_row, remarks)),
+        source=source_of(compiled, remarks),
         speed=tuple(speed_rows(scaling)),
         speed_notes=tuple(speed_notes(scaling)),
         checks=tuple(checks),
         show=tuple(show),
+        full=full,
         compiled=compiled,
     )
 

@@ -1,0 +1,122 @@
+"""The user's lines in a report: their marks, and the spans that every level refers to."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp.display.bundle import Report
+from nbcomp.display.payload import MIME
+from nbcomp.display.view.places import Place, Places
+from nbcomp.display.view.texts import Budget, Line
+from nbcomp.record import Location
+
+X = np.random.default_rng(0).random((50, 20), np.float32)
+
+
+def helper(x: Any) -> Any:
+    return x * 2
+
+
+def softmax(z: Any) -> Any:
+    e = np.exp(helper(z) - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def payload() -> dict[str, Any]:
+    data: dict[str, Any] = Report(nbcomp.compile(softmax, X))._repr_mimebundle_()[MIME]
+    return data
+
+
+def text_of(payload: dict[str, Any], number: int) -> str:
+    """What a place is the span of, in the source of the payload."""
+    place, source = payload["places"][number], payload["source"]
+    assert place["line"] == place["end_line"]
+    line: str = source["lines"][place["line"] - source["first"]]
+    return line[place["column"] : place["end_column"]]
+
+
+def test_the_source_is_the_function_with_its_numbers(payload: dict[str, Any]) -> None:
+    source = payload["source"]
+    assert source["file"] == __file__
+    assert source["lines"][softmax.__code__.co_firstlineno - source["first"]].startswith("def soft")
+    assert (
+        source["lines"][helper.__code__.co_firstlineno + 1 - source["first"]] == "    return x * 2"
+    )
+
+
+def test_boxes_refer_to_the_expressions_they_came_from(payload: dict[str, Any]) -> None:
+    boxes = [b for b in payload["graphs"]["after"]["boxes"] if b.get("places")]
+    found = {b["title"].split("(")[0]: text_of(payload, b["places"][0]) for b in boxes}
+    assert found["exp"] == "np.exp(helper(z) - z.max(axis=-1, keepdims=True))"
+    assert found["multiply"] == "x * 2"
+    assert found["divide"] == "e / e.sum(axis=-1, keepdims=True)"
+
+
+def test_lines_of_code_refer_to_the_same_expressions(payload: dict[str, Any]) -> None:
+    (kernel,) = payload["kernels"]
+    for level in ("llvm", "asm"):
+        text = kernel["texts"][level]
+        lines = text["text"].splitlines()
+        assert len(lines) == len(text["places"]) == len(text["constructs"]) == text["total"]
+        flat = {n for p in text["places"] for n in (p if isinstance(p, list) else [p])} - {-1}
+        assert "x * 2" in {text_of(payload, n) for n in flat}
+
+
+def test_marks_stand_on_the_lines_they_are_about(payload: dict[str, Any]) -> None:
+    first = softmax.__code__.co_firstlineno
+    marks = payload["source"]["marks"]
+    assert [m["line"] for m in marks] == sorted(m["line"] for m in marks)
+    topics = {(m["line"] - first, m["mark"], m["topic"]) for m in marks}
+    assert {
+        (1, "applied", "fusion"),
+        (2, "applied", "vectorize"),
+        (1, "applied", "memory"),
+    } <= topics
+
+
+def test_instructions_are_explained(payload: dict[str, Any]) -> None:
+    assert "op:exp" in payload["help"]
+    assert any(key.startswith("asm:v") for key in payload["help"])
+    assert payload["help"]["llvm:phi"]["source"].startswith("LLVM Language Reference")
+
+
+@pytest.fixture
+def cell() -> Iterator[str]:
+    """A cell whose line has letters of several bytes, and one that is not shown as itself."""
+    lines = ["é = '𝟙\u202e' + x\n"]
+    linecache.cache["<a cell>"] = (len(lines[0]), None, lines, "<a cell>")
+    yield "<a cell>"
+    del linecache.cache["<a cell>"]
+
+
+def test_columns_are_those_of_the_line_as_shown(cell: str) -> None:
+    line = linecache.getline(cell, 1)
+    start = len(line[: line.index("x")].encode())
+    places = Places(cell)
+    assert places.numbers([Location(cell, 1, start, 1, start + 1, "f")] * 2) == [0]
+    shown = "é = '𝟙⟨U+202E⟩' + x"
+    at = len(shown[: shown.index("x")].encode("utf-16-le")) // 2
+    assert places.places == [Place(1, at, 1, at + 1, "f")]
+
+
+def test_spans_in_other_files_are_said_in_words(cell: str) -> None:
+    places = Places(cell)
+    places.number(Location("other.py", 7, 3, 7, 9, "g"))
+    assert places.places == [Place(0, 0, 0, 0, "g, line 7 of other.py")]
+
+
+def test_a_budget_keeps_whole_lines() -> None:
+    lines = [Line("12345"), Line("123")]
+    assert Budget(None).keep(lines).lines == tuple(lines)
+    budget = Budget(9)
+    kept = budget.keep(lines)
+    assert (kept.lines, kept.cut, budget.left) == (tuple(lines[:1]), True, 3)
+    assert not budget.spent
+    assert Budget(0).spent
