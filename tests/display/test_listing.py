@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nbcomp.display.listing import readable, readable_assembly, readable_llvm
+from nbcomp.display.listing import assembly_lines, lines_of, llvm_lines
 from nbcomp.record import Location
 
 LOCATIONS = (None, Location("<cell>", 4), Location("<cell>", 5))
@@ -49,7 +49,8 @@ k:
 
 
 def test_llvm() -> None:
-    assert readable_llvm(LLVM, LOCATIONS).splitlines() == [
+    lines = llvm_lines(LLVM, LOCATIONS)
+    assert [line.text for line in lines] == [
         "; Function Attrs: nounwind",
         "define void @k(ptr %x) #0 {",
         f"{'  %a = load float, ptr %x, align 4':<60}  ; line 4",
@@ -57,10 +58,19 @@ def test_llvm() -> None:
         "  ret void",
         "}",
     ]
+    assert [line.places for line in lines] == [
+        (),
+        (),
+        (LOCATIONS[1],),
+        (LOCATIONS[2],),
+        (),
+        (),
+    ]
 
 
 def test_assembly() -> None:
-    assert readable_assembly(ASSEMBLY, LOCATIONS).split("\n") == [
+    lines = assembly_lines(ASSEMBLY, LOCATIONS)
+    assert [line.text for line in lines] == [
         ".LCPI0_0:",
         "        .long   0x42b20000",
         "k:",
@@ -72,7 +82,20 @@ def test_assembly() -> None:
         "        vaddss  %xmm0, %xmm0, %xmm0",
         "        retq",
     ]
+    assert [line.places for line in lines[4:]] == [
+        (LOCATIONS[1],),
+        (),
+        (),
+        (LOCATIONS[2],),
+        (LOCATIONS[2],),
+        (LOCATIONS[2],),
+    ]
 
 
 def test_other_levels_stay_as_they_are() -> None:
-    assert readable("loop", "for i:\n\n\n  x", LOCATIONS) == "for i:\n\n\n  x"
+    assert [line.text for line in lines_of("loop", "for i:\n\n\n  x", LOCATIONS)] == [
+        "for i:",
+        "",
+        "",
+        "  x",
+    ]
