@@ -23,10 +23,10 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.lowering.elements import Index
 from nbcomp.lowering.group import AXES
-from nbcomp.lowering.reductions import BLOCK, LONG, SPLIT, WIDE, Reduction
+from nbcomp.lowering.reductions import BLOCK, LONG, SPLIT, Reduction
 from nbcomp.types import INT64
 
-DEEP = 4  # rows added to an accumulator while it is in a register
+DEEP = 8  # rows added to an accumulator while it is in a register
 
 
 class Columns(Reduction):
@@ -36,7 +36,7 @@ class Columns(Reduction):
         space = self.group.space
         first, *rest = self.tail
         inner = math.prod(space[k] for k in rest)
-        tile = max(1, min(space[first], WIDE // max(inner, 1)))
+        tile = max(1, min(space[first], self.wide // max(inner, 1)))
         tiles = -(-space[first] // tile)
         tasks = tiles * math.prod(space[k] for k in outer)
         deep = row * math.prod(space[k] for k in self.tail) * math.prod(space[k] for k in outer)
@@ -141,8 +141,8 @@ class Columns(Reduction):
                 with self.writer.loop("r", whole, self.location) as r:
                     start = index_add(base, index_scale(r, DEEP))
                     nest([index_add(start, affine(d)) for d in range(DEEP)])
-            for d in range(left):
-                nest([index_add(base, affine(whole * DEEP + d))])
+            if left:
+                nest([index_add(base, affine(whole * DEEP + d)) for d in range(left)])
             return
         with self.writer.loop("r", extent, self.location) as r:
             nest([index_add(base, r)])

@@ -34,7 +34,7 @@ from nbcomp.types import INT64
 
 BLOCK = 2048  # terms added up before their sum joins others: bounds the rounding error of long sums
 LONG = 4096  # reductions up to this length are one block
-WIDE = 1024  # columns reduced together: their accumulators stay in the first-level cache
+ACCUMULATORS = 16 << 10  # bytes of the columns reduced together: half of a first-level cache
 SPLIT = 1 << 15  # elements from which a reduction to few results is split over the cores
 GROUP = 64  # partial results added up together
 
@@ -59,6 +59,12 @@ class Reduction(GroupLowering):
         last = order.index(self.reduced[-1])
         self.tail = self.columns_together(order[last + 1 :])
         return [k for k in order if k not in axes]
+
+    @property
+    def wide(self) -> int:
+        """How many columns are reduced together."""
+        column = sum(n.type.dtype.itemsize * math.prod(self.component_shape(n)) for n in self.main)
+        return max(64, ACCUMULATORS // max(column, 1))
 
     @property
     def late(self) -> bool:
@@ -130,7 +136,7 @@ class Reduction(GroupLowering):
     def columns_together(self, tail: list[int]) -> list[int]:
         """The innermost of the axes after the reduced ones whose accumulators fit the cache."""
         space = self.group.space
-        while len(tail) > 1 and math.prod(space[k] for k in tail[1:]) > WIDE:
+        while len(tail) > 1 and math.prod(space[k] for k in tail[1:]) > self.wide:
             tail = tail[1:]
         return tail
 
