@@ -19,6 +19,7 @@ from nbcomp.errors import PACKAGE, Unsupported, users_frames
 from nbcomp.frontend.result import bind
 from nbcomp.pipeline import compile
 from nbcomp.runtime import interpret
+from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction
 
 VARIANTS = 64  # signatures a jitted function keeps; the older half goes when there are more
@@ -28,7 +29,7 @@ class NumpyFallback(UserWarning):
     """A function, or a call of it, runs in NumPy instead of compiled code; the message says why."""
 
 
-class Jit:
+class Jit(Callable):
     """A function that is compiled when it is called, once for each signature.
 
     `compiled` is the newest `Compiled`, `variants` are all of them; `fallbacks` says why calls ran
@@ -45,6 +46,7 @@ class Jit:
         self.fallbacks: list[Unsupported] = []
         self._refused: set[Any] = set()
         self._lock = threading.RLock()
+        self._watcher: Any = None
         self._native = NativeFunction(
             self.__name__,
             self.__doc__,
@@ -54,15 +56,22 @@ class Jit:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The first call; it puts the native entry in its own place."""
+        """The first call, which connects the native entry; calls that are watched; and all calls
+        where no object can be connected.
+        """
         __tracebackhide__ = True
-        type(self).__call__ = self._native.callable  # type: ignore[method-assign]
+        if self._watcher is not None:
+            return self._watcher(*args, **kwargs)
+        self._native.connect(self)
         return self._native.callable(*args, **kwargs)
 
     def watch(self, call: Any) -> None:
         """Let calls of this function go to `call` instead; None ends that."""
-        native = self._native.callable
-        type(self).__call__ = staticmethod(call) if call else native  # type: ignore[method-assign]
+        self._watcher = call
+        if call is None:
+            self._native.connect(self)
+        else:
+            self.disconnect()
 
     @property
     def unwatched(self) -> Any:
@@ -196,6 +205,4 @@ def jit(function: Any) -> Any:
     """
     if isinstance(function, Jit):
         return function
-    # A class of its own per function: its `__call__` is the native builtin, with no Python frame
-    # between.
-    return type("Jit", (Jit,), {})(function)
+    return Jit(function)

@@ -18,6 +18,7 @@ import numpy as np
 
 from nbcomp.runtime import interpret
 from nbcomp.runtime import layout as at
+from nbcomp.runtime.callable import Callable as CallableObject
 from nbcomp.runtime.emit import address, fill
 from nbcomp.runtime.flatten import Variant
 from nbcomp.runtime.native import Library, library, prefetch
@@ -79,6 +80,11 @@ class NativeFunction:
         if native is None:
             return _python(self._name, self._doc, self._record)
         return _builtin(native, self._name, self._doc, self._record)
+
+    def connect(self, target: CallableObject) -> bool:
+        """Let calls of an object go to the native entry directly; False where they cannot."""
+        native = library()
+        return native is not None and target.connect(native["vectorcall"], self._record)
 
     @property
     def plans(self) -> tuple[Plan, ...]:

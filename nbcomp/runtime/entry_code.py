@@ -1,9 +1,10 @@
 """The native entry, as LLVM text: walk the variants, check their guards, run the first that holds.
 
-`entry` is what Python calls (METH_FASTCALL | METH_KEYWORDS), `match` runs one variant's guard
-program over the arguments, `run` allocates outputs and runs the steps.  They interpret the structs
-of `layout`; nothing here depends on a particular plan.  This is only what a small call needs;
-everything rarer is a call into `rare_code`, whose machine code is even cheaper to make.
+`entry` is what Python calls (METH_FASTCALL | METH_KEYWORDS; a `Callable` calls `vectorcall`),
+`match` runs one variant's guard program over the arguments, `run` allocates outputs and runs the
+steps.  They interpret the structs of `layout`; nothing here depends on a particular plan.  This is
+only what a small call needs; everything rarer is a call into `rare_code`, whose machine code is
+even cheaper to make.
 
 The frame of a call lies on the stack if small, in areas whose offsets the variant states: values
 (arguments, then what was fetched, which the call owns), slots, scalar storage, a step's buffers,
@@ -24,12 +25,25 @@ QUICK = "noinline optnone"
 
 def emit() -> list[str]:
     """The definitions; the module must also hold `@api`."""
-    return [_entry(), _match(), _run()]
+    return [_vectorcall(), _entry(), _match(), _run()]
 
 
 def area(f: Function, name: str) -> Value:
     """One area of the frame of a function with `variant` and `frame`."""
     return f["frame"].at(f["variant"].field(VARIANT, name))
+
+
+def _vectorcall() -> str:
+    """The entry as PEP 590 wants it: the record lies in the object that is called."""
+    f = Function("vectorcall", "ptr", callable="ptr", args="ptr", count="i64", names="ptr")
+    f.attributes = QUICK
+    record = f["callable"].load("ptr", at.CALLABLE_RECORD)
+    with f.when(record.is_(0)):  # cleared by the garbage collector
+        call(f, "PyErr_SetNone", "void", api(f, "ReferenceError"))
+        f.give(0)
+    count = f["count"] & ~at.ARGUMENTS_OFFSET
+    f.give(f.call("entry", "ptr", record, f["args"], count, f["names"]))
+    return f.text()
 
 
 def _entry() -> str:

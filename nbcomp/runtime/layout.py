@@ -26,6 +26,10 @@ DATA, NDIM, DIMS, STRIDES, BASE, DESCR, FLAGS, HANDLER = 16, 24, 32, 40, 48, 56,
 KIND = 24  # of PyArray_Descr: one character
 OWNDATA, ALIGNED, WRITEABLE = 0x4, 0x100, 0x400
 
+# Of a `callable.Callable`: the vectorcall function, then the record it is for.
+CALLABLE_ENTRY, CALLABLE_RECORD = 16, 24
+ARGUMENTS_OFFSET = -(1 << 63)  # PY_VECTORCALL_ARGUMENTS_OFFSET, a flag in the number of arguments
+
 # One instruction of a guard program: fetch a value into values[value], or check it.
 CHECK = struct(
     op="i4", value="i4", parent="i4", store="i4",

@@ -21,7 +21,7 @@ from nbcomp.runtime import entry_code, layout, memory_code, pool_code, rare_code
 from nbcomp.runtime.emit import PAUSE_DECLARATION, Struct, struct
 from nbcomp.runtime.engine import Code, load, target_machine
 
-_ENTRY = ("api", "entry")
+_ENTRY = ("api", "entry", "vectorcall")
 _REST = (
     "api", *layout.RARE, "allocate", "memory", "take", "give", "trim",
     "data_malloc", "data_calloc", "data_realloc", "data_free",
@@ -52,7 +52,7 @@ class Library:
             _over(code["api"], layout.API)[...] = self._table
 
     def __getitem__(self, name: str) -> int:
-        return self._entry[name] if name == "entry" else self._rest[name]
+        return self._entry[name] if name in _ENTRY else self._rest[name]
 
     def _struct(self, name: str, kind: Struct) -> Any:
         return _over(self._rest[name], kind)

@@ -328,7 +328,7 @@ def test_all_functions_the_last_line_calls_are_reported(data: Any) -> None:
     assert shown == ["f1", "f2"]
     data.value("%%compile\n[a] = map(f1, [x])\nfor i in range(3):\n    a = f2(a)\na.shape")
     assert data.outputs[0].data["text/plain"].startswith("f2: ")
-    assert type(data.names["f1"]).__call__ is data.names["f1"].unwatched
+    assert data.names["f1"]._watcher is None
 
 
 @pytest.mark.parametrize(
