@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nbcomp.compiled import Compiled
@@ -176,6 +176,22 @@ def _users_level() -> int:
 def _native(compiled: Compiled) -> bool:
     """Whether the native entry can check the arguments and give the function's result by itself."""
     return compiled.plain and compiled.capture.native
+
+
+def entry_of(compiled: Compiled) -> Callable[..., Any]:
+    """A function that runs just this compilation, natively where it can: for timing it.
+
+    Raises NbcompError for other arguments than those it was compiled for.
+    """
+    entry = NativeFunction(
+        compiled.name,
+        None,
+        lambda args, kwargs: compiled(*args, **kwargs),
+        signature=_signature(compiled.function),
+    )
+    if _native(compiled):
+        entry.add(compiled.plan)
+    return entry.callable
 
 
 def _signature(function: Any) -> inspect.Signature | None:

@@ -149,6 +149,15 @@ def compile_capture(
     )
 
 
+def recompile(compiled: Compiled, options: Options) -> Compiled:
+    """The same captured program for this machine, with other options."""
+    begin = time.perf_counter()
+    trace = Trace(seconds={"capture": compiled.trace.seconds["capture"]})
+    return compile_capture(
+        compiled.function, compiled.capture, trace, begin, host_target(), options
+    )
+
+
 def _with_strides(captured: Capture) -> Graph:
     """The captured graph, its inputs knowing the strides of the arrays they were captured with."""
     graph = captured.graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import CellType, FunctionType
@@ -14,9 +14,8 @@ from nbcomp.display.bundle import Report
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.view import SECTIONS
-from nbcomp.frontend.result import bind, resolve
 from nbcomp.magics.recording import Call, is_compiled
-from nbcomp.measure.arguments import twin
+from nbcomp.measure.arguments import kept, twin
 from nbcomp.measure.comparison import Comparison, check, compare
 from nbcomp.measure.differences import differences
 from nbcomp.measure.scaling import SIZES, scaling
@@ -50,21 +49,9 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
         refused = call.refused
         reason = Fallback(call.function.__name__, refused.message, refused.location, refused.hint)
         return Report(reason, call.value, show=options.show)
-    with _kept(call):
+    captured = call.compiled.capture
+    with kept(captured.signature, captured.writes, call.args, call.kwargs):
         return _measured(call, options, say)
-
-
-@contextmanager
-def _kept(call: Call) -> Iterator[None]:
-    """Keep what the function writes to besides its arguments, of which it is given copies."""
-    values = bind(call.compiled.capture.signature, call.args, call.kwargs)
-    found = [resolve(s, values) for s, _ in call.compiled.capture.writes if s.kind != "argument"]
-    saved = [array.copy() for array in found]
-    try:
-        yield
-    finally:
-        for array, old in zip(found, saved, strict=True):
-            array[...] = old
 
 
 def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Report:

@@ -6,12 +6,16 @@ their first values again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from inspect import Signature
 from typing import Any
 
 import numpy as np
 
+from nbcomp.frontend.result import bind, resolve
 from nbcomp.measure.differences import Array, leaves
+from nbcomp.runtime.plan import Source
 
 
 def twin(value: Any) -> Any:
@@ -76,3 +80,21 @@ def restore(copies: Any, originals: Any) -> None:
     for (_, copy), (_, original) in zip(leaves(copies, ""), leaves(originals, ""), strict=False):
         if isinstance(copy, np.ndarray) and copy.flags.writeable:
             copy[...] = original
+
+
+@contextmanager
+def kept(
+    signature: Signature,
+    writes: Sequence[tuple[Source, int]],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> Iterator[None]:
+    """Keep what a captured function writes to besides its arguments, of which it gets copies."""
+    values = bind(signature, args, dict(kwargs))
+    found = [resolve(source, values) for source, _ in writes if source.kind != "argument"]
+    saved = [array.copy() for array in found]
+    try:
+        yield
+    finally:
+        for array, old in zip(found, saved, strict=True):
+            array[...] = old

@@ -6,7 +6,7 @@ Knows how to call and compare functions; it must not know how they were compiled
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from nbcomp.measure.arguments import rebuild, restore, twin
 from nbcomp.measure.differences import Difference, differences, leaves
-from nbcomp.measure.timing import Function, Neighbours, Timing, alternate, quietly
+from nbcomp.measure.timing import Function, Neighbours, Timing, alternate, quietly, ratio
 
 CLOSER = 4  # times the distance of NumPy's own answer from the true one that ours may have
 
@@ -62,6 +62,48 @@ class Comparison:
         return self.speedup < 1.0
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """NumPy's answer for some arguments: what the function returned, and what it wrote into them.
+
+    With `writes` False the function is known to write nothing, and no copies are made.
+    """
+
+    reference: Function
+    given: tuple[tuple[Any, ...], dict[str, Any]]
+    writes: bool
+    value: Any
+    written: Any
+
+    @staticmethod
+    def of(
+        reference: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | None, writes: bool
+    ) -> Wanted:
+        """Run the Python function, on copies.  Raises what it raises."""
+        given = (tuple(args), dict(kwargs or {}))
+        copies = twin(given) if writes else given
+        with quietly():
+            value = reference(*copies[0], **copies[1])
+        return Wanted(reference, given, writes, value, copies)
+
+    def check(self, function: Function) -> Comparison:
+        """Compare the answer of another function on copies of the arguments, without timing it.
+
+        An answer out of bounds is wrong only when it is also farther from the true one, where that
+        can be told.  Raises what the function raises.
+        """
+        ours = twin(self.given) if self.writes else self.given
+        with quietly():
+            value = function(*ours[0], **ours[1])
+            found = differences(value, self.value)
+            if any(d.problem for d in found):
+                found = _judged(found, value, self.value, self.reference, self.given)
+        if not self.writes:
+            return Comparison(found)
+        written = differences(ours, self.written, "arguments")
+        return Comparison((*found, *(d for d in written if d.problem or d.ulp > 0)))
+
+
 def check(
     compiled: Function,
     reference: Function,
@@ -69,23 +111,8 @@ def check(
     kwargs: Mapping[str, Any] | None = None,
     writes: bool = True,
 ) -> Comparison:
-    """Compare the answers of both on copies of the arguments, without timing them.
-
-    What a function writes into its arguments is part of its answer; with `writes` False it is
-    known to write nothing, and no copies are made.  An answer out of bounds is wrong only when it
-    is also farther from the true one, where that can be told.  Raises what they raise.
-    """
-    given = (tuple(args), dict(kwargs or {}))
-    ours, theirs = (twin(given), twin(given)) if writes else (given, given)
-    with quietly():
-        one, other = compiled(*ours[0], **ours[1]), reference(*theirs[0], **theirs[1])
-        found = differences(one, other)
-        if any(d.problem for d in found):
-            found = _judged(found, one, other, reference, given)
-    if not writes:
-        return Comparison(found)
-    written = differences(ours, theirs, "arguments")
-    return Comparison((*found, *(d for d in written if d.problem or d.ulp > 0)))
+    """Compare the answers of both on copies of the arguments, as `Wanted` says."""
+    return Wanted.of(reference, args, kwargs, writes).check(compiled)
 
 
 def _judged(
@@ -159,14 +186,13 @@ def compare(
             [(compiled, *ours), (reference, *theirs)], seconds, again if writes else ()
         )
     (fast, fast_samples), (slow, slow_samples) = pair
-    ratios = [b / a for a, b in _pairs(fast_samples, slow_samples)]
-    low, ratio, high = (float(q) for q in np.percentile(ratios, [25, 50, 75]))
-    others = neighbours.cores()
-    return Comparison(found.differences, fast, slow, ratio, low, high, others)
-
-
-def _pairs(a: Sequence[float], b: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """Pairs samples taken at about the same time; the shorter list repeats its entries."""
-    count = max(len(a), len(b))
-    for i in range(count):
-        yield a[i * len(a) // count], b[i * len(b) // count]
+    speedup = ratio(slow_samples, fast_samples)
+    return Comparison(
+        found.differences,
+        fast,
+        slow,
+        speedup.median,
+        speedup.low,
+        speedup.high,
+        neighbours.cores(),
+    )

@@ -116,23 +116,28 @@ def alternate(
     calls: Sequence[Call],
     seconds: float,
     restore: Sequence[Callable[[], None]] = (),
+    rounds: int = 0,
+    rest: float | None = None,
 ) -> list[tuple[Timing, list[float]]]:
     """Time several calls in turn, so that a busy machine slows all of them alike.
 
     Each side rests before its turn, until the threads of the other side's libraries have gone to
     sleep: those of OpenBLAS spin for that long after a product, and would take a core away.
-    `restore`, one for each call, is run before each of its samples, which then are short.
+    `restore`, one for each call, is run before each of its samples, which then are short.  rounds:
+    turns of each side (0: `ROUNDS`); rest: seconds between turns, for sides that leave no threads
+    behind (None: `REST`).
     Returns for each call its timing and its samples, in the order they were taken.
     """
     samples: list[list[float]] = [[] for _ in calls]
-    rest = REST if len(calls) > 1 else 0.0
-    block = max(seconds / (ROUNDS * len(calls)) - rest, 2 * SAMPLE)
+    rounds = rounds or ROUNDS
+    rest = (REST if rest is None else rest) if len(calls) > 1 else 0.0
+    block = max(seconds / (rounds * len(calls)) - rest, 2 * SAMPLE)
     with _no_collection():
         loops = [_loops(*call, min(SAMPLE, seconds / 10)) for call in calls]
         if restore:
             loops = [min(count, DRIFT) for count in loops]
         before = restore or [_nothing] * len(calls)
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for call, count, taken, ready in zip(calls, loops, samples, before, strict=True):
                 time.sleep(rest)
                 _sample(*call, 1)  # wakes this side's own threads
@@ -165,3 +170,28 @@ def quietly() -> Iterator[None]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Seconds of one side over those of another, sample by sample: the median and quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the quartiles lie on one side of 1: a difference beyond the spread."""
+        return not self.low <= 1.0 <= self.high
+
+
+def ratio(one: Sequence[float], other: Sequence[float]) -> Ratio:
+    """The ratio of samples that were taken in turn.
+
+    Samples taken at about the same time are paired; the shorter list repeats its entries.
+    """
+    count = max(len(one), len(other))
+    pairs = ((one[i * len(one) // count], other[i * len(other) // count]) for i in range(count))
+    low, median, high = np.percentile([a / b for a, b in pairs], [25, 50, 75])
+    return Ratio(float(median), float(low), float(high))

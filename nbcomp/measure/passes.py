@@ -1,0 +1,69 @@
+"""What each pass bought: the run time of the program as it was before and after it.
+
+Knows which optimisations are passes and in which order; it must not know how they are timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from nbcomp.compiled import Compiled
+from nbcomp.measure.figures import PassTime, PassTimes
+from nbcomp.measure.timing import ratio
+from nbcomp.measure.variants import Say, Variant, measure_variants
+from nbcomp.options import OPTIMISATIONS, Options
+
+STARTS = {"graph": "capture", "loop": "lower"}  # the passes after which a level begins
+
+
+def measure_passes(
+    compiled: Compiled,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    reference: Callable[..., Any] | None = None,
+    seconds: float = 5.0,
+    say: Say = lambda _: None,
+) -> PassTimes:
+    """The run time after every pass, on these arguments, within about `seconds`.
+
+    A graph as it was after a pass is compiled with the whole schedule, each operator in a kernel of
+    its own until they are fused; loops as they were after a step of their schedule come from the
+    finished graph.  Every program is compared with NumPy first; all are timed in turn.
+    """
+    plan = _plan(compiled.options)
+    found, others = measure_variants(
+        compiled, [options for _, _, options in plan], args, kwargs, reference, seconds, say
+    )
+    rows = []
+    before: Variant | None = None
+    for (level, name, _), variant in zip(plan, found, strict=True):
+        start = name == STARTS[level]
+        rows.append(_row(level, name, variant, None if start else before))
+        if start or variant.timing:
+            before = variant
+    return PassTimes(tuple(rows), others)
+
+
+def _plan(base: Options) -> list[tuple[Literal["graph", "loop"], str, Options]]:
+    """(level, pass, what is done after it) for every pass that is measured."""
+    plan: list[tuple[Literal["graph", "loop"], str, Options]] = []
+    for level in STARTS:
+        # Whether products are BLAS calls is no state of the graph between two passes.
+        names = [o.name for o in OPTIMISATIONS if o.level == level and o.name != "blas"]
+        names = [name for name in names if base.does(name)]
+        for done, name in enumerate([STARTS[level], *names]):
+            options = Options(base.without.union(names[done:]))
+            plan.append(("graph" if level == "graph" else "loop", name, options))
+    return plan
+
+
+def _row(
+    level: Literal["graph", "loop"], name: str, variant: Variant, before: Variant | None
+) -> PassTime:
+    change, note = None, variant.note
+    if before is not None and before.first == variant.first and not note:
+        note = "no change"
+    elif before is not None and variant.samples and before.samples:
+        change = ratio(variant.samples, before.samples)
+    return PassTime(name, level, variant.timing, change, variant.same, note)
