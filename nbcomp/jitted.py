@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from nbcomp.compiled import Compiled
@@ -178,7 +178,7 @@ def _native(compiled: Compiled) -> bool:
     return compiled.plain and compiled.capture.native
 
 
-def entry_of(compiled: Compiled) -> Callable[..., Any]:
+def entry_of(compiled: Compiled) -> Any:
     """A function that runs just this compilation, natively where it can: for timing it.
 
     Raises NbcompError for other arguments than those it was compiled for.
