@@ -3,6 +3,7 @@
 # make lab          open JupyterLab on the notebooks
 # make bench        the benchmark table of nbcomp and NumPy (make bench-peers adds the other compilers)
 # make conformance  the slow suites: every float32, long random programs
+# make explorer     build the front end in place, for work on it
 # make lock         renew constraints.txt
 #
 # PYTHON=… chooses the interpreter (>= 3.11), VENV=… the environment.
@@ -15,8 +16,10 @@ PEERS ?= benchmarks/.venv-peers
 PIP_FLAGS := --quiet --disable-pip-version-check
 ROWS ?=
 
+FRONT_END := $(wildcard extension/src/*.ts extension/scripts/*.mjs extension/package.json extension/yarn.lock) extension/hatch_build.py
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab bench bench-peers bench-all conformance lock clean
+.PHONY: help demo test lab explorer bench bench-peers bench-all conformance lock clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
@@ -25,15 +28,17 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "nbcomp needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-# One stamp per set of extras; a change of the requirements installs again.
-$(VENV)/.installed-lab: $(BIN)/python pyproject.toml constraints.txt
+# One stamp per set of extras; a change of the requirements or of the front end installs again.
+$(VENV)/.installed-lab: $(BIN)/python pyproject.toml constraints.txt $(FRONT_END)
 	@echo "installing nbcomp and JupyterLab into $(VENV) ..."
 	@$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[lab]'
 	@touch $@
 
-$(VENV)/.installed-test: $(BIN)/python pyproject.toml constraints.txt
+# What is tested must be whole: here a front end that cannot be built is an error.
+$(VENV)/.installed-test: $(BIN)/python pyproject.toml constraints.txt $(FRONT_END)
 	@echo "installing nbcomp, JupyterLab and the test tools into $(VENV) ..."
-	@$(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[lab,test,dev]'
+	@NBCOMP_LABEXTENSION=$${NBCOMP_LABEXTENSION:-require} \
+	  $(BIN)/python -m pip install $(PIP_FLAGS) -c constraints.txt -e '.[lab,test,dev]'
 	@touch $@ $(VENV)/.installed-lab
 
 demo: $(VENV)/.installed-lab
@@ -48,6 +53,9 @@ test: $(VENV)/.installed-test
 
 conformance: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow tests
+
+explorer: $(VENV)/.installed-test
+	$(BIN)/python extension/hatch_build.py
 
 lab: $(VENV)/.installed-lab
 	$(BIN)/jupyter lab notebooks/01_first_compile.ipynb
@@ -74,5 +82,6 @@ lock:
 	rm -rf build/lock
 
 clean:
+	rm -rf nbcomp/labextension nbcomp/display/explorer.js extension/lib extension/node_modules
 	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -41,6 +41,11 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_PUBLIC])
 
 
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Where the front end is in a checkout, for `jupyter labextension develop`."""
+    return [{"src": "labextension", "dest": "nbcomp-lab"}]
+
+
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext nbcomp`"""
     from nbcomp.magics import load

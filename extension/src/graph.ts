@@ -1,0 +1,415 @@
+/**
+ * A graph as SVG at the places Python gave it: pan by dragging, zoom with Ctrl and the wheel or by
+ * keys, arrow keys from box to box, kernels fold. Knows drawings and the selection.
+ */
+
+import { keepKeys, s, visible } from './dom.js';
+import { folded, type Folded } from './folding.js';
+import type { Box, Drawing, Frame, Wire } from './schema.js';
+import { NOTHING, Relation, type Places, type Selection, type Trace } from './selection.js';
+
+export interface GraphOptions {
+  readonly drawing: Drawing;
+  readonly places: Places;
+  readonly selection: Selection;
+  readonly help: (key: string) => string;
+  readonly attend: (box: Box | null) => void;
+}
+
+interface Window {
+  x: number;
+  y: number;
+  scale: number;
+}
+
+const ARROWS: Record<string, [number, number]> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, -1],
+  ArrowDown: [0, 1]
+};
+
+export class Graph {
+  readonly node: SVGSVGElement;
+  private readonly closed = new Set<number>();
+  private readonly traces: Map<Box, Trace>;
+  private shown: Folded;
+  private boxes: SVGGElement[] = [];
+  private hits = new Set<string>();
+  private active = 0;
+  private view: Window = { x: 0, y: 0, scale: 1 };
+  private fitted = false;
+
+  constructor(private readonly options: GraphOptions) {
+    const { drawing, places, selection } = options;
+    this.traces = new Map(drawing.boxes.map(b => [b, places.trace(b.places, b.line)]));
+    this.shown = folded(drawing, this.closed);
+    this.node = s('svg', { class: 'nbx-graph', role: 'group', 'aria-label': drawing.summary ?? 'graph' });
+    this.draw();
+    this.node.addEventListener('keydown', event => this.key(event));
+    this.node.addEventListener('wheel', event => this.wheel(event), { passive: false });
+    this.node.addEventListener('pointerdown', event => this.drag(event));
+    this.node.addEventListener('mouseover', event => this.point(event));
+    this.node.addEventListener('mouseleave', () => this.leave());
+    this.node.addEventListener('focusin', event => this.point(event));
+    this.node.addEventListener('focusout', () => this.leave());
+    this.node.addEventListener('click', event => this.click(event));
+    new ResizeObserver(() => this.resize()).observe(this.node);
+    selection.listen(() => this.paint());
+  }
+
+  /** Boxes of the selection. */
+  related(): number {
+    return this.options.drawing.boxes.filter(b => this.relation(b) === Relation.same).length;
+  }
+
+  /** The indices of the boxes that hold a lower-case text. */
+  find(query: string): number[] {
+    const holds = (box: Box): boolean => `${box.title} ${box.detail ?? ''}`.toLowerCase().includes(query);
+    return this.options.drawing.boxes.flatMap((box, i) => (holds(box) ? [i] : []));
+  }
+
+  /** Mark the boxes found, and bring the current one into sight. */
+  mark(found: readonly number[], current: number | null): void {
+    this.hits = new Set(found.map(String));
+    if (current !== null) {
+      const box = this.options.drawing.boxes[current];
+      if (box && this.closed.delete(box.group ?? -1)) {
+        this.draw();
+      }
+      this.show(current);
+    }
+    this.boxes.forEach(g => g.classList.toggle('nbx-hit', this.hits.has(g.dataset['box'] ?? '')));
+    this.boxes.forEach(g => g.classList.toggle('nbx-now', g.dataset['box'] === String(current)));
+  }
+
+  /** Fold or unfold every kernel. */
+  foldAll(close: boolean): void {
+    this.closed.clear();
+    if (close) {
+      this.options.drawing.frames?.forEach(frame => this.closed.add(frame.group ?? -1));
+    }
+    this.draw();
+    this.fit();
+  }
+
+  get folds(): boolean {
+    return !!this.options.drawing.frames?.length;
+  }
+
+  /** Show all of it if that is legible, else its top at full width. */
+  fit(): void {
+    const { clientWidth, clientHeight } = this.node;
+    if (!clientWidth || !clientHeight) {
+      return;
+    }
+    const { width, height } = this.shown;
+    const whole = Math.min(clientWidth / width, clientHeight / height, 1);
+    const scale = whole >= 0.55 ? whole : Math.min(Math.max(clientWidth / width, 0.3), 0.9);
+    const x = (width - clientWidth / scale) / 2;
+    const y = whole >= 0.55 ? (height - clientHeight / scale) / 2 : -8;
+    this.view = { x, y, scale };
+    this.fitted = true;
+    this.look();
+  }
+
+  zoom(factor: number, cx = this.node.clientWidth / 2, cy = this.node.clientHeight / 2): void {
+    const scale = Math.max(0.05, Math.min(4, this.view.scale * factor));
+    const x = this.view.x + cx / this.view.scale - cx / scale;
+    const y = this.view.y + cy / this.view.scale - cy / scale;
+    this.view = { x, y, scale };
+    this.look();
+  }
+
+  /** The picture as the text of an SVG file. */
+  text(): string {
+    return new XMLSerializer().serializeToString(this.node);
+  }
+
+  private resize(): void {
+    if (this.node.clientWidth) {
+      this.fitted ? this.look() : this.fit();
+    }
+  }
+
+  private look(): void {
+    const { x, y, scale } = this.view;
+    const { clientWidth, clientHeight } = this.node;
+    if (clientWidth && clientHeight) {
+      this.node.setAttribute('viewBox', `${x} ${y} ${clientWidth / scale} ${clientHeight / scale}`);
+    }
+  }
+
+  // ------------------------------------------------------------------------------ drawing
+
+  private draw(): void {
+    this.shown = folded(this.options.drawing, this.closed);
+    const { frames = [], wires = [], boxes, kept } = this.shown;
+    this.boxes = boxes.map((box, i) => this.box(box, kept[i]!));
+    this.node.replaceChildren(
+      ...frames.map(frame => outline(frame)),
+      ...wires.flatMap(wire => curve(wire)),
+      ...frames.map(frame => this.title(frame)),
+      ...wires.filter(wire => wire.label).map(label),
+      ...this.boxes
+    );
+    this.active = Math.min(this.active, this.boxes.length - 1);
+    this.boxes[Math.max(0, this.active)]?.setAttribute('tabindex', '0');
+    this.paint();
+  }
+
+  private box(box: Box, index: number): SVGGElement {
+    const { x = 0, y = 0, width, height, title, detail = '', tip = '', group = -1, kind } = box;
+    const middle = x + width / 2;
+    const words = this.options.help(`op:${title.split(/[(\s]/)[0]}`);
+    const about = [tip || `${title} ${detail}`, words].filter(Boolean).join('\n');
+    const rounded = kind === 'op' || kind === 'library' || kind === 'group' ? 4 : 12;
+    const g = s(
+      'g',
+      {
+        class: `nbx-box nbx-kind-${kind} ${group >= 0 ? `nbx-group-${group % 7}` : ''}`,
+        role: 'button',
+        tabindex: -1,
+        'aria-label': visible(about),
+        'aria-pressed': 'false',
+        'data-box': index
+      },
+      s('title', {}, visible(about)),
+      s('rect', { x, y, width, height, rx: rounded }),
+      s('text', { x: middle, y: y + (detail ? 16 : height / 2 + 4), 'text-anchor': 'middle' }, visible(title)),
+      detail && s('text', { x: middle, y: y + 30, 'text-anchor': 'middle', class: 'nbx-small' }, visible(detail))
+    );
+    keepKeys(g);
+    return g;
+  }
+
+  /** A frame's title, which folds it. */
+  private title(frame: Frame): SVGGElement {
+    const { x = 0, y = 0, title, kind = '', group = -1, width } = frame;
+    const closed = this.closed.has(group);
+    const inside = this.options.drawing.boxes.filter(box => box.group === group).length;
+    const patch = Math.min(width - 10, (title.length + kind.length + 5) * 6.4 + 8);
+    const g = s(
+      'g',
+      {
+        class: `nbx-frame-title nbx-group-${Math.max(0, group) % 7}`,
+        role: 'button',
+        tabindex: 0,
+        'aria-expanded': String(!closed),
+        'aria-label': `kernel ${visible(title)}`,
+        'data-frame': group
+      },
+      s('rect', { x: x + 5, y: y + 3, width: patch, height: 17, rx: 3 }),
+      s(
+        'text',
+        { x: x + 10, y: y + 15 },
+        `${closed ? '▸' : '▾'} ${visible(title)}`,
+        s('tspan', { class: 'nbx-faint' }, ` · ${visible(kind)}`)
+      ),
+      closed && s('text', { x: x + 22, y: y + 30, class: 'nbx-small' }, `${inside} operators`)
+    );
+    keepKeys(g);
+    return g;
+  }
+
+  private relation(box: Box): Relation {
+    return this.options.selection.relation(this.traces.get(box) ?? NOTHING);
+  }
+
+  private paint(): void {
+    const { selection, drawing } = this.options;
+    this.node.classList.toggle('nbx-pinned', selection.pinned);
+    for (const g of this.boxes) {
+      const box = drawing.boxes[Number(g.dataset['box'])];
+      const relation = box ? this.relation(box) : Relation.none;
+      g.classList.toggle('nbx-same', relation === Relation.same);
+      g.classList.toggle('nbx-near', relation === Relation.line);
+      g.setAttribute('aria-pressed', String(relation === Relation.same));
+    }
+  }
+
+  // --------------------------------------------------------------------------- attention
+
+  private boxOf(event: Event): Box | null {
+    const g = (event.target as Element).closest<SVGGElement>('[data-box]');
+    return g ? this.options.drawing.boxes[Number(g.dataset['box'])] ?? null : null;
+  }
+
+  private point(event: Event): void {
+    const box = this.boxOf(event);
+    this.options.selection.hover(box ? this.traces.get(box) ?? NOTHING : NOTHING);
+    this.options.attend(box);
+  }
+
+  private leave(): void {
+    this.options.selection.hover(NOTHING);
+    this.options.attend(null);
+  }
+
+  private click(event: Event): void {
+    const frame = (event.target as Element).closest<SVGGElement>('[data-frame]');
+    if (frame) {
+      this.toggle(Number(frame.dataset['frame']));
+      return;
+    }
+    const box = this.boxOf(event);
+    if (box) {
+      this.options.selection.pin(this.traces.get(box) ?? NOTHING);
+    }
+  }
+
+  private toggle(group: number): void {
+    this.closed.has(group) ? this.closed.delete(group) : this.closed.add(group);
+    this.draw();
+    this.node.querySelector<SVGGElement>(`[data-frame="${group}"]`)?.focus({ preventScroll: true });
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const actions: Record<string, () => void> = {
+      '+': () => this.zoom(1.25),
+      '-': () => this.zoom(0.8),
+      '0': () => this.fit(),
+      Enter: () => this.click(event),
+      ' ': () => this.click(event)
+    };
+    const arrow = ARROWS[event.key];
+    const act = arrow ? () => this.step(arrow) : actions[event.key];
+    if (act) {
+      act();
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }
+
+  /** The focus goes to the nearest box in a direction. */
+  private step([dx, dy]: [number, number]): void {
+    const from = centre(this.shown.boxes[this.active]);
+    let best = -1;
+    let least = Infinity;
+    this.shown.boxes.forEach((box, i) => {
+      const [x, y] = centre(box);
+      const along = (x - from[0]) * dx + (y - from[1]) * dy;
+      const aside = Math.abs((x - from[0]) * dy) + Math.abs((y - from[1]) * dx);
+      const distance = along + 2 * aside;
+      if (along > 1 && distance < least) {
+        [best, least] = [i, distance];
+      }
+    });
+    if (best >= 0) {
+      this.focus(best);
+    }
+  }
+
+  private focus(index: number): void {
+    this.boxes[this.active]?.setAttribute('tabindex', '-1');
+    this.active = index;
+    const g = this.boxes[index];
+    g?.setAttribute('tabindex', '0');
+    g?.focus({ preventScroll: true });
+    this.intoSight(this.shown.boxes[index]);
+  }
+
+  private show(original: number): void {
+    const at = this.boxes.findIndex(g => g.dataset['box'] === String(original));
+    this.intoSight(this.shown.boxes[at]);
+  }
+
+  /** Scroll to the boxes of the selection, unless one is in sight. */
+  revealRelated(): void {
+    const { drawing } = this.options;
+    const related = this.boxes
+      .map((g, i) => ({ box: drawing.boxes[Number(g.dataset['box'])], at: this.shown.boxes[i] }))
+      .filter(({ box }) => box && this.relation(box) === Relation.same);
+    if (related.length && !related.some(({ at }) => this.inSight(at))) {
+      this.intoSight(related[0]!.at);
+    }
+  }
+
+  private inSight(box: Box | undefined): boolean {
+    const { x, y, scale } = this.view;
+    const [cx, cy] = centre(box);
+    const right = x + this.node.clientWidth / scale;
+    return cx > x && cx < right && cy > y && cy < y + this.node.clientHeight / scale;
+  }
+
+  private intoSight(box: Box | undefined): void {
+    if (box && !this.inSight(box)) {
+      const [cx, cy] = centre(box);
+      this.view.x = cx - this.node.clientWidth / this.view.scale / 2;
+      this.view.y = cy - this.node.clientHeight / this.view.scale / 2;
+      this.look();
+    }
+  }
+
+  // ------------------------------------------------------------------------- pan and zoom
+
+  private wheel(event: WheelEvent): void {
+    if (event.ctrlKey || event.metaKey) {
+      const at = this.node.getBoundingClientRect();
+      this.zoom(Math.exp(-event.deltaY / 300), event.clientX - at.left, event.clientY - at.top);
+      event.preventDefault();
+    }
+  }
+
+  private drag(start: PointerEvent): void {
+    if (start.button !== 0) {
+      return;
+    }
+    let { clientX, clientY } = start;
+    const move = (event: PointerEvent): void => {
+      this.view.x -= (event.clientX - clientX) / this.view.scale;
+      this.view.y -= (event.clientY - clientY) / this.view.scale;
+      ({ clientX, clientY } = event);
+      this.node.classList.add('nbx-dragging');
+      this.look();
+    };
+    const end = (): void => {
+      this.node.classList.remove('nbx-dragging');
+      this.node.removeEventListener('pointermove', move);
+    };
+    this.node.addEventListener('pointermove', move);
+    for (const over of ['pointerup', 'pointerleave', 'pointercancel']) {
+      this.node.addEventListener(over, end, { once: true });
+    }
+  }
+}
+
+function centre(box: Box | undefined): [number, number] {
+  return box ? [(box.x ?? 0) + box.width / 2, (box.y ?? 0) + box.height / 2] : [0, 0];
+}
+
+function outline({ x = 0, y = 0, width, height, group = 0, kind }: Frame): SVGElement {
+  const dashed = kind === 'library' ? 'nbx-dashed' : '';
+  return s('rect', { class: `nbx-frame nbx-group-${group % 7} ${dashed}`, x, y, width, height, rx: 8 });
+}
+
+function label({ label: text = '', label_at: [x, y] = [0, 0] }: Wire): SVGElement {
+  const width = text.length * 6.1 + 6;
+  return s(
+    'g',
+    { class: 'nbx-wire-label' },
+    s('rect', { x: x - width / 2, y: y - 7, width, height: 13, rx: 3 }),
+    s('text', { x, y: y + 3.2, 'text-anchor': 'middle' }, visible(text))
+  );
+}
+
+/** A curve with vertical tangents through the points, and an arrow head where it meets a box. */
+function curve({ points, arrow = true }: Wire): SVGElement[] {
+  const [first, ...rest] = points;
+  if (!first) {
+    return [];
+  }
+  let [x, y] = first;
+  let path = `M${x} ${y}`;
+  for (const [nx, ny] of rest) {
+    const half = (y + ny) / 2;
+    path += Math.abs(nx - x) < 0.05 ? `V${ny}` : `C${x} ${half} ${nx} ${half} ${nx} ${ny}`;
+    [x, y] = [nx, ny];
+  }
+  const line = s('path', { class: 'nbx-wire', d: path });
+  const head = `M${x - 3.5} ${y - 7}L${x} ${y}L${x + 3.5} ${y - 7}z`;
+  return arrow ? [line, s('path', { class: 'nbx-arrow', d: head })] : [line];
+}

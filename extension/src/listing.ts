@@ -1,0 +1,430 @@
+/**
+ * Lines of code in foldable sections: one widget for the source, the levels and the diffs. Only
+ * the lines in sight are elements, so ten thousand of them scroll like ten. To a keyboard and a
+ * screen reader it is a tree: sections, and lines within them. Knows lines and the selection; it
+ * must not know what the lines mean.
+ */
+
+import { h, keepKeys, uniqueId, visible, type Child } from './dom.js';
+import { NOTHING, Relation, type Selection, type Trace } from './selection.js';
+import { pieces, tokens, type Language, type Span } from './tokens.js';
+
+export const ROW = 18; // pixels; style.ts has the same number
+const OVERSCAN = 12; // lines drawn above and below what is in sight
+
+/** A foldable run of lines: a kernel at one level, or a file. Without a title it has no header. */
+export interface Section {
+  readonly title: string;
+  readonly detail?: string;
+  /** For its colour; -1: none. */
+  readonly number: number;
+  readonly language: Language;
+  readonly lines: readonly string[];
+  readonly traces?: readonly Trace[];
+  /** A word at the right of a line: the compiler's construct. */
+  readonly notes?: readonly string[];
+}
+
+/** Where a line is: its section, and its index there (-1: the header). */
+export interface Spot {
+  readonly section: number;
+  readonly line: number;
+}
+
+export interface Hit extends Spot {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface ListingOptions {
+  readonly label: string;
+  readonly sections: readonly Section[];
+  readonly selection: Selection;
+  /** What is written before a line. */
+  readonly gutter?: (spot: Spot) => Child[];
+  /** Marks on parts of a line. */
+  readonly decorate?: (spot: Spot) => Span[];
+  /** The hover help under a key, if any. */
+  readonly help: (key: string) => string;
+  /** The mouse or the keyboard is on a line (null: it left). */
+  readonly attend?: (spot: Spot | null) => void;
+}
+
+export class Listing {
+  readonly node: HTMLElement;
+  private readonly spacer = h('div', { class: 'nbx-spacer', role: 'presentation' });
+  private readonly ruler = h('canvas', { class: 'nbx-ruler', 'aria-hidden': true });
+  private readonly drawn = new Map<number, HTMLElement>();
+  private readonly folded = new Set<number>();
+  private readonly id = uniqueId('line');
+  private rows: Spot[] = [];
+  private active = 0;
+  private hits: readonly Hit[] = [];
+  private currentHit: Hit | null = null;
+  private frame = 0;
+  private attended = -1;
+
+  constructor(private readonly options: ListingOptions) {
+    this.node = h('div', {
+      class: 'nbx-code',
+      role: 'tree',
+      tabindex: 0,
+      'aria-label': options.label
+    });
+    keepKeys(this.node);
+    this.node.append(this.spacer, this.ruler);
+    this.fold(() => undefined);
+    this.node.addEventListener('scroll', () => this.later());
+    this.node.addEventListener('keydown', event => this.key(event));
+    this.node.addEventListener('focus', () => this.attend(this.active));
+    this.node.addEventListener('blur', () => this.leave());
+    this.spacer.addEventListener('mouseover', event => this.point(event));
+    this.spacer.addEventListener('mouseleave', () => this.leave());
+    this.spacer.addEventListener('click', event => this.click(event));
+    new ResizeObserver(() => this.later()).observe(this.node);
+    options.selection.listen(() => this.later());
+  }
+
+  /** Lines of the selection in this listing. */
+  related(): number {
+    const { sections, selection } = this.options;
+    return sections.reduce(
+      (sum, s) => sum + (s.traces ?? []).filter(t => selection.relation(t) === Relation.same).length,
+      0
+    );
+  }
+
+  /** Scroll to the first line of the selection, unless one is in sight. */
+  revealRelated(): void {
+    const { sections, selection } = this.options;
+    const of = (row: number): Relation => {
+      const spot = this.rows[row]!;
+      return selection.relation(sections[spot.section]?.traces?.[spot.line] ?? NOTHING);
+    };
+    const related = this.rows.map((_, row) => row).filter(row => of(row) === Relation.same);
+    const [first, last] = this.inSight();
+    if (related.length && !related.some(row => row >= first && row <= last)) {
+      this.node.scrollTop = Math.max(0, related[0]! * ROW - this.node.clientHeight / 3);
+    }
+  }
+
+  /** All occurrences of a lower-case text. */
+  find(query: string): Hit[] {
+    return this.options.sections.flatMap(({ lines }, section) =>
+      lines.flatMap((text, line) => occurrences(text, query).map(([start, end]) => ({ section, line, start, end })))
+    );
+  }
+
+  /** Mark these occurrences, one of them as the current one, and show that one. */
+  mark(hits: readonly Hit[], current: Hit | null): void {
+    this.hits = hits;
+    this.currentHit = current;
+    if (current) {
+      this.fold(folded => folded.delete(current.section));
+      const row = this.rows.findIndex(r => r.section === current.section && r.line === current.line);
+      this.active = row;
+      this.node.scrollTop = Math.max(0, row * ROW - this.node.clientHeight / 2);
+    }
+    this.redraw();
+  }
+
+  /** Open or close all sections. */
+  foldAll(closed: boolean): void {
+    this.fold(folded => {
+      folded.clear();
+      this.options.sections.forEach((s, i) => closed && s.title && folded.add(i));
+    });
+  }
+
+  /** The texts of all sections, as they are copied and saved. */
+  text(): string {
+    return this.options.sections
+      .map(s => [...(s.title && this.options.sections.length > 1 ? [`# ${s.title}`] : []), ...s.lines].join('\n'))
+      .join('\n\n');
+  }
+
+  private fold(change: (folded: Set<number>) => void): void {
+    change(this.folded);
+    this.rows = this.options.sections.flatMap((section, index) => [
+      ...(section.title ? [{ section: index, line: -1 }] : []),
+      ...(this.folded.has(index) ? [] : section.lines.map((_, line) => ({ section: index, line })))
+    ]);
+    const longest = this.rows.reduce((n, row) => Math.max(n, this.line(row).length), 0);
+    this.spacer.style.height = `${this.rows.length * ROW}px`;
+    this.spacer.style.minWidth = `calc(${longest + 2}ch + 96px)`;
+    this.active = Math.min(this.active, Math.max(0, this.rows.length - 1));
+    this.redraw();
+  }
+
+  private line(spot: Spot): string {
+    return this.options.sections[spot.section]?.lines[spot.line] ?? '';
+  }
+
+  private trace(row: number): Trace {
+    const spot = this.rows[row];
+    return (spot && this.options.sections[spot.section]?.traces?.[spot.line]) ?? NOTHING;
+  }
+
+  // ------------------------------------------------------------------------------ drawing
+
+  private redraw(): void {
+    this.drawn.forEach(element => element.remove());
+    this.drawn.clear();
+    this.later();
+  }
+
+  private later(): void {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+    });
+  }
+
+  private inSight(): [number, number] {
+    const first = Math.floor(this.node.scrollTop / ROW);
+    return [first, first + Math.ceil(this.node.clientHeight / ROW)];
+  }
+
+  private draw(): void {
+    if (!this.node.clientHeight) {
+      return; // not shown: drawn when it is
+    }
+    const [first, last] = this.inSight();
+    const from = Math.max(0, first - OVERSCAN);
+    const to = Math.min(this.rows.length - 1, last + OVERSCAN);
+    for (const [row, element] of this.drawn) {
+      if (row < from || row > to) {
+        element.remove();
+        this.drawn.delete(row);
+      }
+    }
+    for (let row = from; row <= to; row++) {
+      const element = this.drawn.get(row) ?? this.add(row);
+      this.paint(row, element);
+    }
+    this.rule();
+  }
+
+  private add(row: number): HTMLElement {
+    const spot = this.rows[row]!;
+    const element = spot.line < 0 ? this.header(spot) : this.codeLine(spot);
+    element.id = `${this.id}-${row}`;
+    element.dataset['row'] = String(row);
+    element.dataset['marks'] = this.marksOf(spot);
+    element.style.top = `${row * ROW}px`;
+    this.spacer.append(element);
+    this.drawn.set(row, element);
+    return element;
+  }
+
+  private header({ section }: Spot): HTMLElement {
+    const { title, detail, number } = this.options.sections[section]!;
+    const open = !this.folded.has(section);
+    return h(
+      'div',
+      { class: 'nbx-head', role: 'treeitem', 'aria-level': 1, 'aria-expanded': String(open) },
+      h('span', { class: 'nbx-twist', 'aria-hidden': true }, open ? '▾' : '▸'),
+      number >= 0 && h('span', { class: `nbx-swatch nbx-group-${number % 7}`, 'aria-hidden': true }, `${number + 1}`),
+      h('b', {}, visible(title)),
+      detail && h('span', { class: 'nbx-faint' }, visible(detail))
+    );
+  }
+
+  private codeLine(spot: Spot): HTMLElement {
+    const section = this.options.sections[spot.section]!;
+    const text = section.lines[spot.line]!;
+    const note = section.notes?.[spot.line];
+    return h(
+      'div',
+      { class: 'nbx-line', role: 'treeitem', 'aria-level': section.title ? 2 : 1 },
+      ...(this.options.gutter?.(spot) ?? []),
+      h('code', { class: 'nbx-text' }, ...this.coloured(spot, text, section.language)),
+      note && h('span', { class: 'nbx-note' }, visible(note))
+    );
+  }
+
+  private coloured(spot: Spot, text: string, language: Language): Child[] {
+    const found = this.hits.filter(hit => hit.section === spot.section && hit.line === spot.line);
+    const spans = [
+      ...tokens(text, language, key => !!this.options.help(key)),
+      ...(this.options.decorate?.(spot) ?? []),
+      ...found.map(({ start, end, ...hit }) => ({
+        start,
+        end,
+        kind: this.currentHit?.start === start && same(hit, this.currentHit) ? 'nbx-hit nbx-now' : 'nbx-hit'
+      }))
+    ];
+    return pieces(text, spans).map(piece => {
+      const title = piece.help ? this.options.help(piece.help) : undefined;
+      const kinds = [...piece.kinds, ...(title ? ['nbx-helped'] : [])].join(' ');
+      return kinds ? h('span', { class: kinds, title }, visible(piece.text)) : visible(piece.text);
+    });
+  }
+
+  private paint(row: number, element: HTMLElement): void {
+    const relation = this.options.selection.relation(this.trace(row));
+    element.classList.toggle('nbx-same', relation === Relation.same);
+    element.classList.toggle('nbx-near', relation === Relation.line);
+    element.classList.toggle('nbx-active', row === this.active);
+    element.setAttribute('aria-selected', String(relation === Relation.same));
+    this.decorate(row, element);
+  }
+
+  private marksOf(spot: Spot): string {
+    return (this.options.decorate?.(spot) ?? []).map(({ start, end }) => `${start}-${end}`).join();
+  }
+
+  /** Cut and colour a line anew when the marks on its parts are other ones than before. */
+  private decorate(row: number, element: HTMLElement): void {
+    const spot = this.rows[row]!;
+    const wanted = this.marksOf(spot);
+    const code = element.querySelector('code');
+    if (code && wanted !== element.dataset['marks']) {
+      element.dataset['marks'] = wanted;
+      const section = this.options.sections[spot.section]!;
+      code.replaceChildren(...(this.coloured(spot, this.line(spot), section.language) as Node[]));
+    }
+  }
+
+  /** Beside the scroll bar: where in the whole text the chosen lines are. */
+  private rule(): void {
+    const height = this.node.clientHeight;
+    const all = this.rows.length * ROW > height;
+    this.ruler.hidden = !all;
+    const context = all ? this.ruler.getContext('2d') : null;
+    if (!context) {
+      return;
+    }
+    this.ruler.width = 6;
+    this.ruler.height = height;
+    context.fillStyle = getComputedStyle(this.node).getPropertyValue('--nbx-mark') || '#0072b2';
+    const { selection } = this.options;
+    this.rows.forEach((_, row) => {
+      if (selection.relation(this.trace(row)) === Relation.same) {
+        context.fillRect(0, (row / this.rows.length) * height, 6, 2);
+      }
+    });
+  }
+
+  // --------------------------------------------------------------------------- attention
+
+  private point(event: Event): void {
+    const row = rowOf(event);
+    if (row !== null && row !== this.attended) {
+      this.attend(row);
+    }
+  }
+
+  private attend(row: number): void {
+    this.attended = row;
+    const spot = this.rows[row];
+    if (spot) {
+      this.options.selection.hover(this.trace(row));
+      this.options.attend?.(spot);
+    }
+  }
+
+  private leave(): void {
+    this.attended = -1;
+    this.options.selection.hover(NOTHING);
+    this.options.attend?.(null);
+  }
+
+  private click(event: Event): void {
+    const row = rowOf(event);
+    if (row === null || getSelection()?.toString()) {
+      return; // outside, or somebody marks text to copy it
+    }
+    this.moveTo(row);
+    this.press(row);
+  }
+
+  private press(row: number): void {
+    const spot = this.rows[row];
+    if (spot && spot.line < 0) {
+      this.toggle(spot.section);
+    } else if (spot) {
+      this.options.selection.pin(this.trace(row));
+      this.options.attend?.(spot);
+    }
+  }
+
+  private toggle(section: number, closed = !this.folded.has(section)): void {
+    this.fold(folded => (closed ? folded.add(section) : folded.delete(section)));
+  }
+
+  private moveTo(row: number): void {
+    this.active = Math.max(0, Math.min(row, this.rows.length - 1));
+    const top = this.active * ROW;
+    const { scrollTop, clientHeight } = this.node;
+    if (top < scrollTop) {
+      this.node.scrollTop = top;
+    } else if (top + 2 * ROW > scrollTop + clientHeight) {
+      this.node.scrollTop = top + 2 * ROW - clientHeight;
+    }
+    this.draw();
+    this.node.setAttribute('aria-activedescendant', `${this.id}-${this.active}`);
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const page = Math.max(1, Math.floor(this.node.clientHeight / ROW) - 1);
+    const moves: Record<string, number> = {
+      ArrowDown: this.active + 1,
+      ArrowUp: this.active - 1,
+      PageDown: this.active + page,
+      PageUp: this.active - page,
+      Home: 0,
+      End: this.rows.length - 1
+    };
+    const target = moves[event.key];
+    if (target !== undefined) {
+      this.moveTo(target);
+      this.attend(this.active);
+    } else if (event.key === 'Enter' || event.key === ' ') {
+      this.press(this.active);
+    } else if (!this.foldByKey(event.key)) {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Left closes the section the active line is in, Right opens it. */
+  private foldByKey(key: string): boolean {
+    const section = this.rows[this.active]?.section;
+    if ((key !== 'ArrowLeft' && key !== 'ArrowRight') || section === undefined) {
+      return false;
+    }
+    if (!this.options.sections[section]?.title) {
+      return false;
+    }
+    if (key === 'ArrowLeft') {
+      this.active = this.rows.findIndex(row => row.section === section);
+    }
+    this.toggle(section, key === 'ArrowLeft');
+    this.moveTo(this.active);
+    return true;
+  }
+}
+
+function same(a: Spot, b: Spot): boolean {
+  return a.section === b.section && a.line === b.line;
+}
+
+function rowOf(event: Event): number | null {
+  const element = (event.target as Element).closest<HTMLElement>('[data-row]');
+  return element ? Number(element.dataset['row']) : null;
+}
+
+/** Where a lower-case text occurs in a line, whatever the case there. */
+export function occurrences(text: string, query: string): [number, number][] {
+  const found: [number, number][] = [];
+  const lower = text.toLowerCase();
+  for (let at = lower.indexOf(query); query && at >= 0; at = lower.indexOf(query, at + query.length)) {
+    found.push([at, at + query.length]);
+  }
+  return found;
+}
