@@ -19,6 +19,7 @@ from nbcomp.loop.grammar import Kernel
 from nbcomp.loop.printer import print_kernel
 from nbcomp.lowering.program import Program
 from nbcomp.options import EVERYTHING, Options
+from nbcomp.provenance import Provenance, provenance
 from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
@@ -103,6 +104,10 @@ class Compiled:
         if level == "loop":
             return str(self.program)
         return "\n\n".join(k.text(level) for k in self.kernels)
+
+    def provenance(self) -> Provenance:
+        """Where each machine instruction comes from: a table, one row an instruction."""
+        return provenance(self.kernels)
 
     def explain(self) -> list[Remark]:
         """What was done and what was not, and why."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import difflib
 import linecache
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -22,7 +22,10 @@ Level = Literal["graph", "loop", "llvm", "asm"]
 
 @dataclass(frozen=True)
 class Location:
-    """A span of the user's source: a file (or cell) name, 1-based lines and 0-based columns."""
+    """A span of the user's source: a file (or cell) name, 1-based lines and 0-based columns.
+
+    also: other places whose value is the same one, computed once.
+    """
 
     file: str
     line: int
@@ -30,6 +33,11 @@ class Location:
     end_line: int = 0
     end_column: int = 0
     function: str = ""
+    also: tuple[Location, ...] = ()
+
+    def every(self) -> tuple[Location, ...]:
+        """All places it stands for, one by one."""
+        return (replace(self, also=()), *self.also) if self.also else (self,)
 
     def source_line(self) -> str:
         """The text of the first line, without its break; empty when the source is not at hand."""
@@ -55,7 +63,17 @@ class Location:
         return f"{where}\n    {text[indent:]}\n    {' ' * max(0, start - indent)}{'^' * width}"
 
     def __str__(self) -> str:
-        return f"line {self.line}"
+        lines = sorted({place.line for place in self.every()})
+        return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+
+
+def joined(places: Iterable[Location | None]) -> Location | None:
+    """One location that stands for all of these; None for none."""
+    every = dict.fromkeys(p for place in places if place for p in place.every())
+    if not every:
+        return None
+    first, *others = every
+    return replace(first, also=tuple(others))
 
 
 @dataclass(frozen=True)

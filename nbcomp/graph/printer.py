@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input
+from nbcomp.record import Location
 
 
 def node_names(graph: Graph) -> dict[Node, str]:
@@ -27,17 +29,23 @@ def node_names(graph: Graph) -> dict[Node, str]:
 
 def print_graph(graph: Graph) -> str:
     """The whole graph."""
+    return "\n".join(line for line, _ in graph_lines(graph))
+
+
+def graph_lines(graph: Graph) -> Iterator[tuple[str, tuple[Location, ...]]]:
+    """Each line of the graph, and the user's places of the node on it."""
     names = node_names(graph)
     inputs = ", ".join(f"%{names[n]}: {n.type}" for n in graph.inputs)
-    lines = [f"graph {graph.name}({inputs}) {{"]
+    yield f"graph {graph.name}({inputs}) {{", ()
     body = [n for n in graph.nodes if not isinstance(n.op, Input) and not _inline(n)]
     texts = [f"%{names[n]}: {n.type} = {_call(n, names)}" for n in body]
     width = min(72, max(map(len, texts), default=0))
     for node, text in zip(body, texts, strict=True):
         where = f"  # {node.location}" if node.location else ""
-        lines.append(f"  {text:<{width}}{where}".rstrip())
-    lines.append(f"  return {', '.join(_operand(n, names) for n in graph.outputs)}")
-    return "\n".join([*lines, "}"])
+        places = node.location.every() if node.location else ()
+        yield f"  {text:<{width}}{where}".rstrip(), places
+    yield f"  return {', '.join(_operand(n, names) for n in graph.outputs)}", ()
+    yield "}", ()
 
 
 def _inline(node: Node) -> bool:

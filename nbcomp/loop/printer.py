@@ -1,4 +1,7 @@
-"""Prints kernels: a statement a line, indented as the loops nest, the user's line as a comment."""
+"""Prints kernels: a statement a line, indented as the loops nest, the user's line as a comment.
+
+`kernel_lines` is the same with all the user's places of each line.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,12 @@ from nbcomp.loop.grammar import (
     Var,
     While,
     bodies,
+    expressions,
+    walk_expr,
 )
+from nbcomp.loop.places import construct_of, places_by_use
+from nbcomp.origin import Construct
+from nbcomp.record import Location
 from nbcomp.types import contiguous_strides, short
 
 _INFIX = {
@@ -108,22 +116,42 @@ def print_buffer(buffer: Buffer) -> str:
 
 def print_kernel(kernel: Kernel, mark: Stmt | None = None) -> str:
     """The whole kernel; the line of the statement `mark` is pointed at."""
+    return "\n".join(line for line, _ in _lines(kernel, mark))
+
+
+def kernel_lines(kernel: Kernel) -> Iterator[tuple[str, tuple[Location, ...], Construct]]:
+    """The lines of a kernel: text, the user's places, and what the compiler added."""
+    by_use = places_by_use(kernel)
+    for line, stmt in _lines(kernel, None):
+        yield line, _places(stmt, by_use) if stmt else (), construct_of(stmt)
+
+
+def _places(stmt: Stmt, by_use: dict[int, Location]) -> tuple[Location, ...]:
+    """All places of a statement and of the expressions on its line."""
+    inside = (e for root in expressions(stmt) for e in walk_expr(root))
+    found = (getattr(x, "location", None) or by_use.get(id(x)) for x in (stmt, *inside))
+    return tuple(dict.fromkeys(p for location in found if location for p in location.every()))
+
+
+def _lines(kernel: Kernel, mark: Stmt | None) -> Iterator[tuple[str, Stmt | None]]:
+    """Each line, and the statement that begins on it."""
     signature = ", ".join(f"{b.role} {print_buffer(b)}" for b in kernel.buffers)
-    lines = [f"kernel {kernel.name}({signature}) {{"]
-    lines += [f"  // {note}" for note in kernel.notes]
-    lines += _indented(kernel.stages, mark)
-    return "\n".join([*lines, "}"])
+    yield f"kernel {kernel.name}({signature}) {{", None
+    for note in kernel.notes:
+        yield f"  // {note}", None
+    yield from _indented(kernel.stages, mark)
+    yield "}", None
 
 
-def _indented(body: tuple[Stmt, ...], mark: Stmt | None) -> Iterator[str]:
+def _indented(body: tuple[Stmt, ...], mark: Stmt | None) -> Iterator[tuple[str, Stmt | None]]:
     for stmt in body:
-        lines = _simple(stmt) if not bodies(stmt) else _compound(stmt, mark)
-        for number, line in enumerate(lines):
+        lines = _compound(stmt, mark) if bodies(stmt) else ((_simple(stmt), stmt),)
+        for number, (line, begun) in enumerate(lines):
             pointer = "    <-- here" if stmt is mark and number == 0 else ""
-            yield f"  {line}{pointer}"
+            yield f"  {line}{pointer}", begun
 
 
-def _simple(stmt: Stmt) -> Iterator[str]:
+def _simple(stmt: Stmt) -> str:
     """A statement without a body."""
     where = getattr(stmt, "location", None)
     note = f"  # {where}" if where else ""
@@ -131,17 +159,16 @@ def _simple(stmt: Stmt) -> Iterator[str]:
         case Store():
             how = "  // streaming" if stmt.streaming else ""
             target = f"{stmt.buffer.name}{_index(stmt.indices)}"
-            yield f"{target} = {print_expr(stmt.value)}{how}{note}"
+            return f"{target} = {print_expr(stmt.value)}{how}{note}"
         case Accumulate():
             target = f"{stmt.buffer.name}{_index(stmt.indices)}"
             if stmt.fn in _UPDATE:
-                yield f"{target} {_UPDATE[stmt.fn]} {print_expr(stmt.value)}{note}"
-            else:
-                yield f"{target} = {stmt.fn}({target}, {print_expr(stmt.value)}){note}"
+                return f"{target} {_UPDATE[stmt.fn]} {print_expr(stmt.value)}{note}"
+            return f"{target} = {stmt.fn}({target}, {print_expr(stmt.value)}){note}"
         case Let():
-            yield f"{stmt.name} = {print_expr(stmt.value)}{note}"
+            return f"{stmt.name} = {print_expr(stmt.value)}{note}"
         case Alloc():
-            yield f"alloc {print_buffer(stmt.buffer)}"
+            return f"alloc {print_buffer(stmt.buffer)}"
         case Call():
             options = "".join(f", {k}={v}" for k, v in stmt.options)
             parts = [
@@ -150,24 +177,30 @@ def _simple(stmt: Stmt) -> Iterator[str]:
             ]
             box = ", ".join(f"{print_expr(start)} + {print_expr(n)}" for start, n in stmt.box)
             only = f" for [{box}]" if box else ""
-            yield f"call {stmt.fn}({', '.join(parts)}{options}){only}{note}"
+            return f"call {stmt.fn}({', '.join(parts)}{options}){only}{note}"
+    raise TypeError(f"not a simple statement: {stmt!r}")
 
 
-def _compound(stmt: Stmt, mark: Stmt | None) -> Iterator[str]:
+def _compound(stmt: Stmt, mark: Stmt | None) -> Iterator[tuple[str, Stmt | None]]:
     """A statement with bodies."""
+    yield _head(stmt), stmt
+    first, *others = bodies(stmt)
+    yield from _indented(first, mark)
+    for other in filter(None, others):
+        yield "else:", None
+        yield from _indented(other, mark)
+
+
+def _head(stmt: Stmt) -> str:
     match stmt:
         case For():
             kind = "" if stmt.kind == "serial" else f" {stmt.kind}"
             unroll = f" unroll {stmt.unroll}" if stmt.unroll > 1 else ""
-            yield f"for {stmt.var} in 0..{print_expr(stmt.extent)}{kind}{unroll}:"
+            return f"for {stmt.var} in 0..{print_expr(stmt.extent)}{kind}{unroll}:"
         case If():
-            yield f"if {print_expr(stmt.condition)}:"
+            return f"if {print_expr(stmt.condition)}:"
         case While():
-            yield f"while {print_expr(stmt.condition)}:"
+            return f"while {print_expr(stmt.condition)}:"
         case Block():
-            yield "do:"
-    first, *others = bodies(stmt)
-    yield from _indented(first, mark)
-    for other in filter(None, others):
-        yield "else:"
-        yield from _indented(other, mark)
+            return "do:"
+    raise TypeError(f"not a compound statement: {stmt!r}")

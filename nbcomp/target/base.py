@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nbcomp.loop.grammar import Kernel
-from nbcomp.record import Location, Trace
+from nbcomp.origin import Listing
+from nbcomp.record import Trace
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,14 @@ class Code(Protocol):
         """What to call, in order."""
 
     @property
-    def locations(self) -> tuple[Location | None, ...]:
-        """What line k + 1 of the debug information means."""
-
-    @property
     def known(self) -> bool:
         """Whether nothing had to be compiled."""
 
     def text(self, level: str) -> str:
         """One of the target's levels as text; raises ValueError for another."""
+
+    def listing(self, level: str) -> Listing:
+        """The same for readers, each line with where it comes from."""
 
 
 class Target(Protocol):

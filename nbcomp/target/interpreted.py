@@ -11,7 +11,8 @@ from typing import Any
 from nbcomp.loop.grammar import Kernel
 from nbcomp.loop.interpreter import interpret
 from nbcomp.loop.printer import print_kernel
-from nbcomp.record import Location, Trace
+from nbcomp.origin import Listing
+from nbcomp.record import Trace
 from nbcomp.target.base import Stage
 
 
@@ -21,10 +22,13 @@ class InterpretedCode:
 
     kernel: Kernel
     stages: tuple[Stage, ...]
-    locations: tuple[Location | None, ...] = ()
     known: bool = False
 
     def text(self, level: str) -> str:
+        """The loops: there is nothing below them."""
+        raise ValueError(f"no level {level!r}: the interpreted target ends with the loops")
+
+    def listing(self, level: str) -> Listing:
         """The loops: there is nothing below them."""
         raise ValueError(f"no level {level!r}: the interpreted target ends with the loops")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nbcomp.graph.ir import Graph, Node, apply, rewrite
 from nbcomp.graph.op import REGISTRY, Constant, Input
+from nbcomp.record import Location, joined
 from nbcomp.types import DType, TensorType
 
 FOLD_LIMIT = 4096  # elements: larger constants are cheaper to compute than to keep
@@ -51,12 +53,15 @@ def _frozen(node: Node) -> bool:
 def cse(graph: Graph) -> Graph:
     """Compute equal expressions once."""
     seen: dict[Any, Node] = {}
+    places: dict[Node, list[Location | None]] = {}  # of all that became one
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
         key = _key(node, inputs)
         if key is None:
             return None
         if key in seen:
+            if not isinstance(node.op, Constant):
+                places.setdefault(seen[key], []).append(node.location)
             return seen[key]
         kept = (
             node
@@ -66,7 +71,14 @@ def cse(graph: Graph) -> Graph:
         seen[key] = kept
         return kept
 
-    return rewrite(graph, rule)
+    def with_places(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        location = joined((node.location, *places.get(node, ())))
+        return (
+            None if location == node.location else replace(node, inputs=inputs, location=location)
+        )
+
+    merged = rewrite(graph, rule)
+    return rewrite(merged, with_places) if places else merged
 
 
 def _key(node: Node, inputs: tuple[Node, ...]) -> Any:

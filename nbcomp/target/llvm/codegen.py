@@ -5,24 +5,28 @@
 Loop kinds become code here: a "vector" loop evaluates its body on <W x T> values with the loop
 variable as base + 0..W-1, first `unroll` vectors at a time, then the rest under a mask.  Large
 integers (extents, strides) are read from `params`, so that kernels that differ only in sizes share
-one piece of machine code: the text of a kernel is its cache key.  Every instruction carries a debug
-location whose *line* is an index into `KernelCode.locations`.
+one piece of machine code: the text of a kernel is its cache key.  For a reader the same text is
+made once more with debug locations, which say where each instruction comes from (`debug`).
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from nbcomp.loop.grammar import (
     Affine,
     For,
     Kernel,
 )
+from nbcomp.loop.places import places_by_use
+from nbcomp.origin import Construct
 from nbcomp.record import Location
 from nbcomp.target.llvm.builder import Value
+from nbcomp.target.llvm.debug import DebugTable, NoDebug
 from nbcomp.target.llvm.loops import LoopEmitter
-from nbcomp.target.llvm.values import Lanes, location_id
+from nbcomp.target.llvm.values import Lanes
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,8 @@ class KernelCode:
 
     text: str
     stages: tuple[StageCode, ...]
-    locations: tuple[Location | None, ...]
     names: dict[str, str]  # names in the text -> the kernel's own
+    places: tuple[Location | None, ...] = ()  # what line k + 1 of a debug location means
 
     def readable(self, text: str) -> str:
         """LLVM IR or assembly of this kernel with the kernel's own names in it.
@@ -59,46 +63,24 @@ class KernelCode:
 _CANONICAL = re.compile(r"(?<=[%@])(?:input|output|temp|local)\d+\b|\bkernel(?=\.\d)")
 
 
-def generate(kernel: Kernel, vector_bytes: int) -> KernelCode:
-    """LLVM IR of a kernel for vectors of `vector_bytes`.  Raises Unsupported for what has none."""
+def generate(kernel: Kernel, vector_bytes: int, located: bool = False) -> KernelCode:
+    """LLVM IR of a kernel for vectors of `vector_bytes`.  Raises Unsupported for what has none.
+
+    located: with debug locations, for a reader.
+    """
     declarations: dict[str, str] = {}
-    locations: dict[Location | None, int] = {kernel.location: 0}
+    debug = DebugTable(places_by_use(kernel)) if located else NoDebug()
     functions, stages = [], []
     names = {"kernel": kernel.name}
     for number, stage in enumerate(kernel.stages):
-        emitter = _Stage(kernel, number, stage, vector_bytes, locations, names)
+        emitter = _Stage(kernel, number, stage, vector_bytes, debug, names)
         text, code = emitter.function()
         functions.append(text)
         stages.append(code)
         declarations.update(emitter.b.declarations)
-    text = "\n".join(
-        [*functions, *declarations.values(), *_metadata(len(kernel.stages), locations)]
-    )
-    return KernelCode(text + "\n", tuple(stages), tuple(locations), names)
-
-
-def _metadata(stages: int, locations: dict[Location | None, int]) -> list[str]:
-    """Debug metadata: each stage a subprogram, each location a line, its index plus 1."""
-    lines = [
-        "!llvm.dbg.cu = !{!0}",
-        "!llvm.module.flags = !{!1}",
-        '!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !2, producer: "nbcomp", '
-        "isOptimized: true, runtimeVersion: 0, emissionKind: LineTablesOnly)",
-        '!1 = !{i32 2, !"Debug Info Version", i32 3}',
-        '!2 = !DIFile(filename: "cell", directory: "")',
-        "!3 = !DISubroutineType(types: !{})",
-        "!4 = !{i32 1}",
-    ]
-    for n in range(stages):
-        lines.append(
-            f'!{10 + n} = distinct !DISubprogram(name: "stage{n}", scope: !2, file: !2, line: 1, '
-            "type: !3, spFlags: DISPFlagDefinition, unit: !0)"
-        )
-        for k in range(len(locations)):
-            lines.append(
-                f"!{location_id(stages, n, k)} = !DILocation(line: {k + 1}, scope: !{10 + n})"
-            )
-    return lines
+    metadata = ["!4 = !{i32 1}", *debug.metadata(len(stages))]
+    text = "\n".join([*functions, *declarations.values(), *metadata])
+    return KernelCode(text + "\n", tuple(stages), names, debug.places)
 
 
 class _Stage(LoopEmitter):
@@ -107,7 +89,6 @@ class _Stage(LoopEmitter):
     def function(self) -> tuple[str, StageCode]:
         """The text of the stage's two functions: one with typed pointers, one to unpack them."""
         parallel = isinstance(self.stage, For) and self.stage.kind == "parallel"
-        self.locate(getattr(self.stage, "location", None) or self.kernel.location)
         self.b.label("body")
         self.block = "body"
         context = Lanes()
@@ -116,10 +97,13 @@ class _Stage(LoopEmitter):
             assert isinstance(self.stage.extent, Affine)
             extent = self.stage.extent.constant
             begin, end = Value("%begin", "i64"), Value("%end", "i64")
-            self.loop(self.stage.var, begin, end, 1, lambda: self.body(self.stage.body, context))  # type: ignore[union-attr]
+            body = partial(self.body, self.stage.body, context)
+            with self.within(Construct.LOOP, self.stage.location):
+                self.loop(self.stage.var, begin, end, 1, body)
         else:
             self.statement(self.stage, context)
-        self.b.effect("ret i64 0")
+        with self.within(Construct.FRAME):
+            self.b.effect("ret i64 0")
         symbol = f"kernel.{self.number}"
         return self._text(symbol), StageCode(
             symbol,
@@ -130,7 +114,7 @@ class _Stage(LoopEmitter):
         )
 
     def _text(self, symbol: str) -> str:
-        scope = f"!dbg !{10 + self.number}"
+        scope = self.debug.scope(self.number)
         pointers = []
         for buffer in self.used:
             # Outputs and temps are the run time's own memory: nothing else points there.
@@ -142,7 +126,7 @@ class _Stage(LoopEmitter):
             f'define internal i64 @"{symbol}.code"({arguments}) noinline nounwind {scope} {{',
             "entry:",
             *self.entry,
-            "  br label %body",
+            f"  br label %body{self.prologue}",
             *self.b.lines,
             "}",
             f'define i64 @"{symbol}"(ptr %buffers, ptr %params, i64 %begin, i64 %end) nounwind {{',

@@ -17,10 +17,13 @@ import llvmlite.binding as llvm
 
 from nbcomp.loop.grammar import Kernel
 from nbcomp.machine import Machine, host
-from nbcomp.record import Location, Trace
+from nbcomp.origin import Listing
+from nbcomp.record import Trace
 from nbcomp.target.base import Stage
 from nbcomp.target.llvm import blas
 from nbcomp.target.llvm.codegen import KernelCode, generate
+from nbcomp.target.llvm.dialects import dialect_of
+from nbcomp.target.llvm.listing import assembly_listing, llvm_listing
 
 
 @dataclass(frozen=True)
@@ -89,15 +92,32 @@ class MachineCode:
     @cached_property
     def optimised_text(self) -> str:
         """The LLVM IR after LLVM's passes."""
-        module = parse(self.llvm_text, self.cpu)
-        optimise(module, self.cpu)
-        return str(module)
+        return optimised(self.llvm_text, self.cpu)
 
     @cached_property
     def assembly(self) -> str:
-        """The assembly, with `.loc` lines that index the kernel's locations."""
-        module = llvm.parse_assembly(self.optimised_text)
-        return str(target_machine(self.cpu).emit_assembly(module))
+        """The assembly, instruction by instruction what runs."""
+        return assembly(self.optimised_text, self.cpu)
+
+
+def optimised(text: str, cpu: Cpu) -> str:
+    """LLVM IR after LLVM's passes."""
+    module = parse(text, cpu)
+    optimise(module, cpu)
+    return str(module)
+
+
+def assembly(text: str, cpu: Cpu) -> str:
+    """The assembly of LLVM IR."""
+    _locate_what_llvm_adds()
+    return str(target_machine(cpu).emit_assembly(llvm.parse_assembly(text)))
+
+
+@cache
+def _locate_what_llvm_adds() -> None:
+    # Otherwise the code generator's own instructions (copies between registers, spills) seem to
+    # come from the line before them.  Changes line tables only.
+    llvm.set_option("nbcomp", "-use-unknown-locations=Enable")
 
 
 def parse(text: str, cpu: Cpu) -> Any:
@@ -159,30 +179,60 @@ def _compiled(code: KernelCode, cpu: Cpu) -> MachineCode:
 
 @dataclass(frozen=True)
 class LlvmCode:
-    """A kernel's machine code, with all the texts it came from."""
+    """A kernel's machine code, with all the texts it came from.
 
+    The texts are those of `located`: the same code, every instruction with a debug location.
+    """
+
+    kernel: Kernel
     code: KernelCode
     machine: MachineCode
     known: bool
     stages: tuple[Stage, ...]
+    vector_bytes: int
 
-    @property
-    def locations(self) -> tuple[Location | None, ...]:
-        """What the lines of the debug information mean."""
-        return self.code.locations
+    @cached_property
+    def located(self) -> KernelCode:
+        """The code as it was generated, with locations."""
+        return generate(self.kernel, self.vector_bytes, located=True)
+
+    @cached_property
+    def _optimised(self) -> str:
+        return optimised(self.located.text, self.machine.cpu)
+
+    @cached_property
+    def _assembly(self) -> str:
+        return assembly(self._optimised, self.machine.cpu)
+
+    def _raw(self, level: str) -> str:
+        match level:
+            case "llvm":
+                return self._optimised
+            case "llvm-before":
+                return self.located.text
+            case "asm":
+                return self._assembly
+        raise ValueError(f"no level {level!r}: llvm-before, llvm or asm")
 
     def text(self, level: str) -> str:
         """ "llvm" (after LLVM's passes), "llvm-before" or "asm", with the kernel's own names."""
-        match level:
-            case "llvm":
-                found = self.machine.optimised_text
-            case "llvm-before":
-                found = self.machine.llvm_text
-            case "asm":
-                found = self.machine.assembly
-            case _:
-                raise ValueError(f"no level {level!r}: llvm-before, llvm or asm")
-        return self.code.readable(found)
+        return self.code.readable(self._raw(level))
+
+    @cached_property
+    def _listings(self) -> dict[str, Listing]:
+        return {}
+
+    def listing(self, level: str) -> Listing:
+        """The same for readers, each line with its origin."""
+        if level not in self._listings:
+            self._listings[level] = self._listing(level)
+        return self._listings[level]
+
+    def _listing(self, level: str) -> Listing:
+        text, places, names = self._raw(level), self.located.places, self.code.readable
+        if level == "asm":
+            return assembly_listing(text, places, names, dialect_of(self.machine.cpu.triple))
+        return llvm_listing(level, text, places, names)
 
 
 @dataclass(frozen=True)
@@ -222,7 +272,7 @@ class LlvmTarget:
             )
             for n, s in enumerate(code.stages)
         )
-        return LlvmCode(code, made, not new, stages)
+        return LlvmCode(kernel, code, made, not new, stages, self.vector_bytes)
 
 
 @cache

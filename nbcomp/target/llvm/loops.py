@@ -6,7 +6,8 @@ A vector loop evaluates its body on <W x T> values with the loop variable as bas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,9 @@ from nbcomp.loop.grammar import (
     walk,
 )
 from nbcomp.loop.lanes import lanes_of
+from nbcomp.loop.places import construct_of
+from nbcomp.origin import Construct, Origin
+from nbcomp.record import Location
 from nbcomp.target.llvm import blas, scalars
 from nbcomp.target.llvm.builder import Value, element_type
 from nbcomp.target.llvm.memory import LLVM_ALIGN, MemoryEmitter
@@ -52,6 +56,7 @@ class Accumulator:
     buffer: Buffer
     indices: tuple[Expr, ...] | None  # None: the whole local buffer
     size: int
+    location: Location | None
 
     def fits(self, stmt: Accumulate) -> bool:
         """Whether a statement adds to the same place (or another of a local) the same way."""
@@ -71,7 +76,13 @@ class LoopEmitter(MemoryEmitter):
             self.statement(stmt, context)
 
     def statement(self, stmt: Stmt, context: Lanes) -> None:
-        self.locate(getattr(stmt, "location", None))
+        outer = self.origin
+        construct = self.unless_tail(construct_of(stmt) or self.around)
+        self.come_from(Origin(self.place(stmt), construct))
+        self.dispatch(stmt, context)
+        self.come_from(outer)
+
+    def dispatch(self, stmt: Stmt, context: Lanes) -> None:
         match stmt:
             case Let():
                 self.env[stmt.name] = self.value(stmt.value, context)
@@ -137,6 +148,14 @@ class LoopEmitter(MemoryEmitter):
         lanes = max(a.lanes, b.lanes)
         pair = (self.b.splat(a, lanes), self.b.splat(b, lanes))
         return scalars.emit(self.b, fn, dtype, (dtype, dtype), pair)
+
+    @contextmanager
+    def copied(self, construct: Construct) -> Iterator[None]:
+        """The statements inside are written once more, for this purpose."""
+        outer, self.around = self.around, self.unless_tail(construct)
+        with self.within(construct):
+            yield
+        self.around = outer
 
     def label_number(self) -> int:
         self.labels += 1
@@ -231,10 +250,12 @@ class LoopEmitter(MemoryEmitter):
                 stmt.var, Value("0", "i64"), start, block, lambda: self.copies(stmt, lanes, unroll)
             )
         if constant is None or constant % (lanes * unroll):
-            self.tail(stmt, lanes, start, extent, constant)
+            with self.copied(Construct.TAIL):
+                self.tail(stmt, lanes, start, extent, constant)
         self.accumulators = outer
         for accumulator in made:
-            self.finish(accumulator, lanes)
+            with self.within(Construct.REDUCTION, accumulator.location):
+                self.finish(accumulator, lanes)
 
     def tail(
         self, stmt: For, lanes: int, start: Value, extent: Value, constant: int | None
@@ -263,8 +284,9 @@ class LoopEmitter(MemoryEmitter):
     def copies(self, stmt: For, lanes: int, unroll: int) -> None:
         base = self.env[stmt.var]
         for copy in range(unroll):
-            at = self.add(base, Value(str(copy * lanes), "i64"))
-            self.body(stmt.body, Lanes(lanes, stmt.var, at, None, copy))
+            with self.copied(Construct.COPY if copy else self.around):
+                at = self.add(base, Value(str(copy * lanes), "i64"))
+                self.body(stmt.body, Lanes(lanes, stmt.var, at, None, copy))
 
     def masked(self, stmt: For, lanes: int, extent: Value) -> None:
         base = self.env[stmt.var]
@@ -292,7 +314,8 @@ class LoopEmitter(MemoryEmitter):
                 continue
             found = self.accumulators.get(s.buffer.memory)
             if found is None:
-                found = self.new_accumulator(s, lanes, unroll)
+                with self.within(Construct.REDUCTION, s.location):
+                    found = self.new_accumulator(s, lanes, unroll)
                 self.accumulators[s.buffer.memory] = found
                 made.append(found)
             if not found.fits(s) or (found.indices and used & bound):
@@ -318,7 +341,7 @@ class LoopEmitter(MemoryEmitter):
                 self.b.effect(f"store {start}, {where}")
             storage.append(Value(name, "ptr"))
         indices = None if local else stmt.indices
-        return Accumulator(storage, stmt.fn, stmt.buffer, indices, size)
+        return Accumulator(storage, stmt.fn, stmt.buffer, indices, size, stmt.location)
 
     def finish(self, accumulator: Accumulator, lanes: int) -> None:
         """Combine copies, then lanes, in a fixed tree, and add the result to the target."""

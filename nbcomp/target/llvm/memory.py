@@ -15,6 +15,7 @@ from nbcomp.loop.grammar import (
     index_add,
     index_scale,
 )
+from nbcomp.origin import Construct
 from nbcomp.target.llvm.builder import Value, element_type
 from nbcomp.target.llvm.values import Lanes, ValueEmitter
 from nbcomp.types import BOOL, DType
@@ -77,6 +78,12 @@ class MemoryEmitter(ValueEmitter):
         self, buffer: Buffer, indices: tuple[Expr, ...], context: Lanes
     ) -> tuple[Value, int | None]:
         """The address (lane 0's), and the step per lane in elements; None: addresses per lane."""
+        with self.within(Construct.ADDRESS):
+            return self.address(buffer, indices, context)
+
+    def address(
+        self, buffer: Buffer, indices: tuple[Expr, ...], context: Lanes
+    ) -> tuple[Value, int | None]:
         total, rest = self.offset(buffer, indices, context)
         step = dict(total.terms).get(context.var, 0) if context.var else 0
         scalar = self.scalar_index(total, context)
@@ -177,7 +184,8 @@ class MemoryEmitter(ValueEmitter):
         version = self.writes if expr.buffer.memory in self.written else 0
         key = ("wide", expr.buffer.memory, start.terms, start.constant, version)
         if key not in context.memo:
-            address = self.gep(expr.buffer, self.scalar_index(start, context))
+            with self.within(Construct.ADDRESS):
+                address = self.gep(expr.buffer, self.scalar_index(start, context))
             count = lanes * width
             text = f"load <{count} x {memory}>, {address}, align {expr.dtype.itemsize}"
             context.memo[key] = self.b.emit(text, memory, count)
@@ -262,7 +270,8 @@ class MemoryEmitter(ValueEmitter):
         if mask is None:
             whole = min(LLVM_ALIGN, align * context.lanes)
             how = f"align {whole}, !nontemporal !4" if streaming else f"align {align}"
-            self.b.effect(f"store {value}, {address}, {how}")
+            with self.within(Construct.STREAMING if streaming else None):
+                self.b.effect(f"store {value}, {address}, {how}")
             return
         name = f"llvm.masked.store.v{value.lanes}{mangle(value.element)}.p0"
         self.b.declare(name, "void", value.type, "ptr", mask.type)
