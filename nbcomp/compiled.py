@@ -19,7 +19,8 @@ from nbcomp.loop.grammar import Kernel
 from nbcomp.loop.printer import print_kernel
 from nbcomp.lowering.program import Program
 from nbcomp.options import EVERYTHING, Options
-from nbcomp.provenance import Provenance, provenance
+from nbcomp.origin import Listing
+from nbcomp.provenance import Provenance, kernel_listing, provenance
 from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
@@ -44,6 +45,10 @@ class CompiledKernel:
     def text(self, level: str) -> str:
         """The kernel as "loop", "llvm" (after LLVM's passes), "llvm-before" or "asm" text."""
         return print_kernel(self.kernel) if level == "loop" else self.code.text(level)
+
+    def listing(self, level: str) -> Listing:
+        """The same line by line, each with the user's places it came from."""
+        return kernel_listing(self, level)
 
 
 @dataclass(eq=False)

@@ -63,6 +63,11 @@ def listing(compiled: Compiled, kernel: CompiledKernel | None, level: str) -> Li
             lines = graph_lines(compiled.graph)
             return Listing(level, tuple(Line(text, places) for text, places in lines))
         raise ValueError(f"no level {level!r} of a whole function: source or graph")
+    return kernel_listing(kernel, level)
+
+
+def kernel_listing(kernel: CompiledKernel, level: str) -> Listing:
+    """One of the levels below the graph: see `listing`."""
     if level == "loop":
         return Listing(level, tuple(Line(*line) for line in kernel_lines(kernel.kernel)))
     return kernel.code.listing(level)

@@ -17,10 +17,11 @@ from nbcomp.display.help import help_for
 from nbcomp.display.view.kernels import KernelRow
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.places import Places
-from nbcomp.display.view.texts import Budget, Line, Text
+from nbcomp.display.view.texts import Budget, Text
 from nbcomp.display.view.view import View
 from nbcomp.display.visible import visible
 from nbcomp.graph.ir import Graph
+from nbcomp.origin import Line
 
 MIME = "application/vnd.nbcomp.compilation+json"
 VERSION = 2

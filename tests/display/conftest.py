@@ -17,6 +17,7 @@ from nbcomp.measure.comparison import Comparison
 from nbcomp.measure.differences import Difference
 from nbcomp.measure.scaling import Point, Scaling
 from nbcomp.measure.timing import Timing
+from nbcomp.origin import Line, Listing
 from nbcomp.record import Location, Remark, Snapshot, Trace
 from nbcomp.types import FLOAT32, TensorType
 
@@ -67,12 +68,11 @@ class Kernel:
     group: Group
     kernel: loop.Kernel
     texts: dict[str, str]
-    code: Any = field(default_factory=lambda: SimpleNamespace(locations=()))
     asked: list[str] = field(default_factory=list)
 
-    def text(self, level: str) -> str:
+    def listing(self, level: str) -> Listing:
         self.asked.append(level)
-        return self.texts[level]
+        return Listing(level, tuple(map(Line, self.texts[level].splitlines())))
 
 
 def value(name: str, shape: tuple[int, ...], index: int) -> Node:

@@ -13,7 +13,8 @@ import nbcomp
 from nbcomp.display.bundle import Report
 from nbcomp.display.payload import MIME
 from nbcomp.display.view.places import Place, Places
-from nbcomp.display.view.texts import Budget, Line
+from nbcomp.display.view.texts import Budget
+from nbcomp.origin import Line
 from nbcomp.record import Location
 
 X = np.random.default_rng(0).random((50, 20), np.float32)

@@ -27,9 +27,8 @@ from nbcomp.loop.grammar import (
     neutral,
 )
 from nbcomp.machine import host
-from nbcomp.record import Location
 from nbcomp.target.llvm.codegen import generate
-from nbcomp.target.llvm.compile import compile_kernel, host_cpu
+from nbcomp.target.llvm.compile import assembly, compile_kernel, host_cpu, optimised
 from nbcomp.target.llvm.memory import STACK
 from nbcomp.target.llvm.values import LITERAL
 from nbcomp.types import FLOAT32, FLOAT64, INT64
@@ -711,32 +710,28 @@ def instructions(text: str) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_every_instruction_has_a_location(seed: int) -> None:
-    made = RandomKernel(seed).kernel
-    located = replace(made, location=Location("cell", 1))
-    code = generate(located, 64)
+    code = generate(RandomKernel(seed).kernel, 64, located=True)
     bare = [line for line in instructions(code.text) if "!dbg" not in line]
-    in_entry = re.compile(r"= alloca|%pa\d+ = |%param\d+ = |br label %body")
-    assert [line for line in bare if not in_entry.search(line)] == []
-    assert code.locations[0] == located.location
+    assert [line for line in bare if "= alloca" not in line] == []
 
 
-def test_lines_of_the_assembly_index_the_locations() -> None:
-    first, second, third = (Location("cell", n, 4) for n in (3, 5, 9))
-    a, b = buffer("a", (1000,)), buffer("b", (1000,), "output")
-    grown = apply("add", load(a, "i", location=first), number(1), location=second)
-    k = Kernel(
-        "k",
-        (a, b),
-        (loop("i", 1000, Store(b, at("i"), grown, third), kind="vector"),),
-        Location("cell", 1),
+@pytest.mark.parametrize("seed", range(10))
+def test_locations_are_not_in_the_text_that_is_compiled(seed: int) -> None:
+    plain, located = (generate(RandomKernel(seed).kernel, 64, located=x) for x in (False, True))
+    assert "!dbg" not in plain.text
+    assert instructions(re.sub(r", !dbg !\d+", "", located.text)) == instructions(plain.text)
+
+
+@pytest.mark.parametrize("vector_bytes", VECTORS)
+@pytest.mark.parametrize("seed", range(2000, 2030))
+def test_locations_do_not_change_machine_code(seed: int, vector_bytes: int) -> None:
+    kernel = RandomKernel(seed).kernel
+    plain, located = (
+        assembly(optimised(generate(kernel, vector_bytes, located=x).text, host_cpu()), host_cpu())
+        for x in (False, True)
     )
-    code, machine = compiled(k)
-    assert code.locations == (Location("cell", 1), third, second, first)
-    seen = {int(n) for n in re.findall(r"\.loc\s+\d+\s+(\d+)", machine.assembly)}
-    assert seen <= set(range(1, len(code.locations) + 1)) | {0}
-    add = re.search(
-        r"\.loc\s+\d+\s+(\d+).*\n(?:\s*#.*\n|\s*\..*\n|\S.*:.*\n)*\s*vaddps", machine.assembly
-    )
-    if host().vector_bytes >= 32:
-        assert add
-        assert code.locations[int(add[1]) - 1] in (first, second)
+
+    def machine(text: str) -> list[str]:
+        return re.findall(r"^(?:\t[a-z].*|\.LBB\w+:)$", text, re.MULTILINE)
+
+    assert machine(plain) == machine(located)

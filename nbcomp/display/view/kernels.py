@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from nbcomp.display.listing import lines_of
+from nbcomp.display.listing import commented
 from nbcomp.display.view.headline import operators, title
 from nbcomp.display.view.reads import Compiled, CompiledKernel
-from nbcomp.display.view.texts import Line
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input
+from nbcomp.origin import Line
 
 LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 
@@ -78,7 +78,7 @@ def _nothing(level: str) -> tuple[Line, ...]:
 
 def kernel_lines(kernel: CompiledKernel, level: str) -> tuple[Line, ...]:
     """A kernel's text at a level, with the user's lines in it."""
-    return lines_of(level, kernel.text(level), kernel.code.locations)
+    return commented(kernel.listing(level))
 
 
 def kernel_text(kernel: CompiledKernel, level: str) -> str:

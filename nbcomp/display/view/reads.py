@@ -12,14 +12,8 @@ from typing import Any, Protocol
 from nbcomp.display.drawing import Group
 from nbcomp.graph.ir import Graph
 from nbcomp.loop.grammar import Kernel
+from nbcomp.origin import Listing
 from nbcomp.record import Location, Remark, Trace
-
-
-class Code(Protocol):
-    """What the display reads of a kernel's code: the places its debug locations are indices of."""
-
-    @property
-    def locations(self) -> Sequence[Location | None]: ...
 
 
 class CompiledKernel(Protocol):
@@ -31,9 +25,7 @@ class CompiledKernel(Protocol):
     def group(self) -> Group: ...
     @property
     def kernel(self) -> Kernel: ...
-    @property
-    def code(self) -> Code: ...
-    def text(self, level: Any) -> str: ...
+    def listing(self, level: str) -> Listing: ...
 
 
 class Compiled(Protocol):

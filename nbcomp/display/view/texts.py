@@ -1,22 +1,11 @@
-"""The texts of kernels line by line, each with the user's spans it came from; and how much of many
-texts is kept, so that a report stays within its size.
-"""
+"""How much of many texts is kept, line by line, so that a report stays within its size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nbcomp.record import Location
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a text: what of the user's it came from, and what the compiler added it for."""
-
-    text: str
-    places: tuple[Location, ...] = ()
-    construct: str = ""
+from nbcomp.origin import Line
 
 
 @dataclass(frozen=True)
