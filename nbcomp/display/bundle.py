@@ -6,7 +6,6 @@ assembly. There is no `image/svg+xml` in it, because that makes `nbconvert --to 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,14 +13,19 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
 
-from nbcomp.display import html as markup
+from nbcomp.display.html import report as markup
 from nbcomp.display.payload import MIME, payload
 from nbcomp.display.plot import speedup_plot
-from nbcomp.display.text import headline, remarks_list, speed_table, text
+from nbcomp.display.text.ink import PLAIN, Ink, terminal_ink
+from nbcomp.display.text.report import headline, speed_table, text
+from nbcomp.display.text.source import annotated
+from nbcomp.display.text.tables import fill
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Compiled, Fallback
 from nbcomp.display.view.remarks import RemarkRow
+from nbcomp.display.view.source import Source
 from nbcomp.display.view.view import SECTIONS, View, view
+from nbcomp.display.visible import visible
 from nbcomp.measure.comparison import Comparison
 from nbcomp.measure.scaling import Scaling
 
@@ -57,7 +61,7 @@ class Report:
     checks: tuple[LevelCheck, ...] = ()
     max_lines: int = markup.MAX_LINES  # of each text in the HTML form
     show: tuple[str, ...] = SECTIONS
-    full: bool = False
+    full: bool = False  # nothing is cut, however large the notebook becomes
 
     @cached_property
     def view(self) -> View:
@@ -86,8 +90,12 @@ class Report:
         path.write_text(markup.page(self.html(), f"nbcomp: {self.view.name}"), encoding="utf-8")
         return path
 
+    def text(self, ink: Ink = PLAIN) -> str:
+        """The text form, coloured or not."""
+        return text(self.view, width(), ink)
+
     def __str__(self) -> str:
-        return text(self.view, width())
+        return self.text()
 
     __repr__ = __str__
 
@@ -95,7 +103,7 @@ class Report:
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
     ) -> Bundle:
         makers = {
-            "text/plain": self.__str__,
+            "text/plain": lambda: self.text(terminal_ink()),
             "text/html": self.html,
             MIME: lambda: payload(self.view),
         }
@@ -111,7 +119,7 @@ class Listing:
     text: str = field(repr=False)
 
     def __str__(self) -> str:
-        return self.text
+        return visible(self.text)
 
     __repr__ = __str__
 
@@ -132,10 +140,16 @@ class Explanation:
     title: str
     remarks: tuple[RemarkRow, ...]
     done: str = ""  # what was done, in a line
+    source: Source | None = None
+
+    def lines(self, ink: Ink = PLAIN) -> str:
+        """The text form, coloured or not."""
+        done = [fill(self.done, width())] if self.done else []
+        marked = annotated(self.source, self.remarks, width(), ink)
+        return "\n".join([ink(fill(self.title, width()), "bold"), *done, *marked])
 
     def __str__(self) -> str:
-        done = [textwrap.fill(self.done, width(), subsequent_indent="  ")] if self.done else []
-        return "\n".join([self.title, *done, *remarks_list(self.remarks, width())])
+        return self.lines()
 
     __repr__ = __str__
 
@@ -143,7 +157,9 @@ class Explanation:
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
     ) -> Bundle:
         makers = {
-            "text/plain": self.__str__,
-            "text/html": lambda: markup.explanation(self.title, self.remarks, self.done),
+            "text/plain": lambda: self.lines(terminal_ink()),
+            "text/html": lambda: markup.explanation(
+                self.title, self.remarks, self.done, self.source
+            ),
         }
         return bundle(makers, include, exclude)

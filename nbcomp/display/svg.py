@@ -8,10 +8,10 @@ readers) and also by the number in their title; library calls have a dashed outl
 from __future__ import annotations
 
 import base64
-from html import escape
 
 from nbcomp.display.drawing import Box, Drawing, Frame, Wire
 from nbcomp.display.layout import Point
+from nbcomp.display.visible import escape
 
 # (border, fill) of the groups in turn: Okabe and Ito, "Color universal design" (2008), and light
 # tints.

@@ -20,7 +20,7 @@ import pytest
 
 from nbcomp.display.bundle import Explanation, Listing, Report
 from nbcomp.display.payload import MAX_TEXTS, MIME, VERSION
-from nbcomp.display.text import text
+from nbcomp.display.text.report import text
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.remarks import remark_row
 from nbcomp.display.view.view import SECTIONS, view
@@ -88,7 +88,7 @@ def test_every_format_holds_the_headline_and_the_facts(report: Report) -> None:
 
 def test_the_sections_agree(report: Report) -> None:
     data = report._repr_mimebundle_()
-    for title in ("Kernels", "Passes", "Remarks", "Speed across batch sizes"):
+    for title in ("Kernels", "Passes", "Line by line", "Speed across batch sizes"):
         assert f"\n{title}\n" in data["text/plain"]
         assert title in Reader(data["text/html"]).text
     assert {"kernels", "passes", "remarks", "speed", "graphs"} <= data[MIME].keys()
@@ -99,7 +99,7 @@ def test_one_section_can_be_shown_alone(
     section: str, compiled: SimpleNamespace, measured: Measured
 ) -> None:
     data = Report(compiled, None, *measured, show=(section,))._repr_mimebundle_()
-    others = {"speed": "Speed", "kernels": "Kernels", "passes": "Passes", "remarks": "Remarks"}
+    others = {"speed": "Speed", "kernels": "Kernels", "passes": "Passes", "remarks": "Line by line"}
     for name, title in others.items():
         assert (f"\n{title}" in data["text/plain"]) == (name == section)
         assert (f"<b>{title}" in data["text/html"]) == (name == section)

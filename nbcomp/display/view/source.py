@@ -17,6 +17,31 @@ WHOLE = 400  # lines of a cell or file beyond which only the function is shown
 ORDER = ("applied", "analysis", "missed")
 
 
+# What a decision is called in a word or two, by what it is about and whether it was done.
+LABELS = {
+    ("fusion", "applied"): "fused",
+    ("fusion", "missed"): "kept apart",
+    ("vectorize", "applied"): "vectorised",
+    ("vectorize", "missed"): "not vectorised",
+    ("vectorize", "analysis"): "vectors not full",
+    ("parallel", "applied"): "parallel",
+    ("parallel", "missed"): "not parallel",
+    ("parallel", "analysis"): "one core",
+    ("library", "applied"): "library or loops",
+    ("library", "missed"): "not in BLAS",
+    ("library", "analysis"): "NumPy's routine",
+    ("memory", "applied"): "memory",
+    ("memory", "missed"): "copied",
+    ("memory", "analysis"): "stored",
+    ("numpy", "missed"): "runs in NumPy",
+}
+
+
+def label(mark: str, topic: str) -> str:
+    """A decision in a word or two."""
+    return LABELS.get((topic, mark), topic)
+
+
 @dataclass(frozen=True)
 class Mark:
     """One decision beside a line: done ("applied"), not done ("missed"), or a fact ("analysis")."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nbcomp.display.view.headline import others_words
-from nbcomp.display.view.words import ratio_words
+from nbcomp.display.view.words import ratio_words, seconds, ulp_words
 from nbcomp.measure.scaling import Scaling
 
 VERDICTS = {
@@ -74,3 +74,22 @@ def speed_notes(scaling: Scaling | None) -> list[str]:
     for why, sizes in by_reason.items():
         notes.append(f"not measured: batch {', '.join(f'{n:,}' for n in sizes)} ({why})")
     return notes
+
+
+def speed_cells(row: SpeedRow) -> tuple[str, ...]:
+    """The cells of one row of the speed table."""
+    if row.ratio != row.ratio:  # not timed
+        return (f"{row.size:,}", "", "", "", "", "", row.verdict)
+    return (
+        f"{row.size:,}",
+        seconds(row.ours),
+        seconds(row.theirs),
+        f"{_ratio(row.ratio)}×",
+        f"{_ratio(row.low)}–{_ratio(row.high)}",
+        ulp_words(row.ulp),
+        row.verdict,
+    )
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}"

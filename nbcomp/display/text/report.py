@@ -1,0 +1,83 @@
+"""A report as text, section by section."""
+
+from __future__ import annotations
+
+from nbcomp.display.text.ink import PLAIN, Ink
+from nbcomp.display.text.source import annotated
+from nbcomp.display.text.tables import fill, table
+from nbcomp.display.view.speed import SpeedRow, speed_cells
+from nbcomp.display.view.view import View
+from nbcomp.display.view.words import seconds
+
+WIDTH = 100
+STATUS = {"faster": "good", "slower": "bad", "wrong": "wrong", "numpy": "bad"}
+
+
+def text(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
+    """The whole report, no line longer than `width` (words that are longer excepted)."""
+    width = max(width, 40)
+    blocks = [headline(view, width, ink)]
+    checks = [(c.level, c.words) for c in view.checks]
+    sections = (
+        ("check", "Levels checked", table(checks, width)),
+        ("remarks", "Line by line", annotated(view.source, view.remarks, width, ink)),
+        ("kernels", "Kernels", kernels_table(view, width, ink)),
+        ("passes", "Passes", passes_table(view, width, ink)),
+        ("speed", "Speed across batch sizes", speed_table(view, width, ink)),
+    )
+    for name, title, lines in sections:
+        if lines and name in view.show:
+            blocks.append("\n".join([ink(title, "bold"), *lines]))
+    if view.compiled:
+        hint = 'All of it: .compiled.text("graph" | "loop" | "llvm" | "asm")'
+        # A lambda or a callable object has no name that `%ir` could find.
+        more = f", or %ir {view.name} asm" if view.named else ""
+        blocks.append(ink(fill(hint + more, width), "faint"))
+    return "\n\n".join(blocks)
+
+
+def headline(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
+    """The title and one fact per line; the facts that tell good from bad in their colour."""
+    kind = STATUS.get(view.status, "")
+    facts = []
+    for sentence in view.sentences:
+        tells = kind and any(word in sentence for word in ("NumPy in", "WRONG", "first wrong"))
+        made = fill(sentence, width, "  ")
+        facts.append(ink(made, kind) if tells else made)
+    return "\n".join([ink(fill(view.title, width), "bold"), *facts])
+
+
+def kernels_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:
+    """Name, kind, operators and source lines of each kernel."""
+    rows = [(k.name, k.kind, k.lines, k.operators) for k in view.kernels]
+    return table(rows, width, ink=ink, bold=0)
+
+
+def passes_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:
+    """Level, name, seconds and change of each pass."""
+    rows = [
+        (p.level, p.name, _spent(p.seconds), p.change if p.diffs else "", p.description)
+        for p in view.passes
+    ]
+    return table(rows, width, right=(2,), wrap=True, ink=ink, bold=1)
+
+
+def _spent(value: float) -> str:
+    return seconds(value) if value else ""
+
+
+def speed_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:
+    """Batch size, both times, their ratio with quartiles, distance from NumPy, verdict."""
+    if not view.speed and not view.speed_notes:
+        return []
+    head = ("batch", "compiled", "NumPy", "speed-up", "quartiles", "differs", "verdict")
+    rows = [head, *map(speed_cells, view.speed)]
+    made = table(rows, width, (0, 1, 2, 3, 4, 5), ink=ink, head=True) if view.speed else []
+    marked = [_verdict(line, r, ink) for line, r in zip(made[1:], view.speed, strict=True)]
+    return (
+        made[:1] + marked + [fill(f"  {note}", width, hanging="    ") for note in view.speed_notes]
+    )
+
+
+def _verdict(line: str, row: SpeedRow, ink: Ink) -> str:
+    return ink(line, "bad") if "slower" in row.verdict or "WRONG" in row.verdict else line

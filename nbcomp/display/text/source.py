@@ -1,0 +1,81 @@
+"""The user's lines with what was decided about each beside it, and below it why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nbcomp.display.text.ink import PLAIN, Ink
+from nbcomp.display.text.tables import columns, cut, fill
+from nbcomp.display.view.remarks import RemarkRow
+from nbcomp.display.view.source import Mark, Source, label
+from nbcomp.display.visible import visible
+
+SIGNS = {"applied": "+", "missed": "-", "analysis": "·"}
+INKS = {"applied": "good", "missed": "bad", "analysis": "faint"}
+RULE = "│"
+
+
+def annotated(
+    source: Source | None, remarks: Sequence[RemarkRow], width: int, ink: Ink = PLAIN
+) -> list[str]:
+    """The source with its marks, then the remarks about other places."""
+    if source is None:
+        return remarks_list(remarks, width, ink)
+    here = {(m.line, m.mark, m.topic, m.reason) for m in source.marks}
+    rest = [r for r in remarks if (r.line, r.mark, r.topic, r.reason) not in here]
+    return [*_lines(source, width, ink), *remarks_list(rest, width, ink)]
+
+
+def _lines(source: Source, width: int, ink: Ink) -> Iterable[str]:
+    digits = len(str(source.first + len(source.lines)))
+    cost = any(share is not None for share in source.cost)
+    for number, text in enumerate(source.lines, source.first):
+        marks = source.of_line(number)
+        share = source.cost[number - source.first] if cost else None
+        heat = f" {_heat(share)}" if cost else ""
+        gutter = f"  {number:>{digits}}{heat} {RULE} "
+        yield _code(gutter, text, marks, width, ink)
+        below = " " * (len(gutter) - 2) + RULE + " "
+        for mark in marks:
+            yield _reason(mark, below, width, ink)
+
+
+def _code(gutter: str, text: str, marks: Sequence[Mark], width: int, ink: Ink) -> str:
+    """A line of code, and the labels of its marks at the right edge where there is room."""
+    labels = dict.fromkeys((m.mark, visible(label(m.mark, m.topic))) for m in marks)
+    text = visible(text.expandtabs(4))
+    plain = "  ".join(f"{SIGNS[mark]} {word}" for mark, word in labels)
+    room = width - len(gutter) - columns(text) - columns(plain)
+    line = ink(gutter, "faint") + (
+        ink(text, "bold")
+        if marks and columns(text) + len(gutter) <= width
+        else cut(text, width - len(gutter))
+    )
+    if not plain or room < 2:
+        return line.rstrip()
+    painted = "  ".join(ink(f"{SIGNS[mark]} {word}", INKS[mark]) for mark, word in labels)
+    return f"{line}{' ' * room}{painted}"
+
+
+def _reason(mark: Mark, below: str, width: int, ink: Ink) -> str:
+    hint = f" ({mark.hint})" if mark.hint else ""
+    body = f"{SIGNS[mark.mark]} {mark.topic}: {mark.reason}{hint}"
+    lines = fill(body, width - len(below), "", "  ").splitlines()
+    sign = ink(lines[0][0], INKS[mark.mark])
+    painted = [sign + lines[0][1:], *lines[1:]]
+    return "\n".join(ink(below, "faint") + line for line in painted)
+
+
+def _heat(share: float | None) -> str:
+    return f"{100 * share:>3.0f}%" if share is not None else "    "
+
+
+def remarks_list(remarks: Iterable[RemarkRow], width: int, ink: Ink = PLAIN) -> list[str]:
+    """One paragraph per decision, with the line it is about."""
+    lines = []
+    for r in remarks:
+        where = f"line {r.line}" if r.line else ""
+        body = f"{r.topic}: {r.reason}" + (f" ({r.hint})" if r.hint else "")
+        made = fill(f"  {SIGNS[r.mark]} {where:<9}{body}", width, hanging=" " * 13)
+        lines.append(made.replace(SIGNS[r.mark], ink(SIGNS[r.mark], INKS[r.mark]), 1))
+    return lines
