@@ -23,10 +23,11 @@ from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.remarks import RemarkRow
 from nbcomp.display.view.source import Source
 from nbcomp.display.view.speed import speed_cells
-from nbcomp.display.view.texts import Budget, Line
+from nbcomp.display.view.texts import Budget
 from nbcomp.display.view.view import View
 from nbcomp.display.view.words import seconds
 from nbcomp.display.visible import escape
+from nbcomp.origin import Line
 
 MAX_LINES = 200  # of one text
 MAX_TEXTS = 120_000  # characters of all kernels' texts
