@@ -20,16 +20,21 @@ _PUBLIC = {
     "Options": "nbcomp.options",
     "set_threads": "nbcomp.runtime.pool",
     "threads": "nbcomp.runtime.pool",
+    **dict.fromkeys(["sum", "topk"], "nbcomp.nn.functional"),
     **dict.fromkeys(
         ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool_"],
         "nbcomp.types",
     ),
 }
 
-__all__ = sorted(_PUBLIC)
+_PACKAGES = ("checkpoint", "nn")
+
+__all__ = sorted((*_PUBLIC, *_PACKAGES))
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"nbcomp.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'nbcomp' has no attribute {name!r}")
     value = getattr(import_module(_PUBLIC[name]), name)
@@ -38,7 +43,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PUBLIC])
+    return sorted({*globals(), *__all__})
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:

@@ -36,8 +36,9 @@ class Jit(Callable):
     in NumPy instead.  `__wrapped__` is the Python function.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, python: Any = None) -> None:
         self.__wrapped__ = function
+        self._python = python or function  # what runs where nothing is compiled
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
         self.__doc__ = getattr(function, "__doc__", None)
@@ -51,7 +52,7 @@ class Jit(Callable):
             self.__name__,
             self.__doc__,
             self.slow_path,
-            lambda args, plan, step, status: function(*args),
+            lambda args, plan, step, status: self._python(*args),
             _signature(function),
         )
 
@@ -99,7 +100,7 @@ class Jit(Callable):
             return self._run(*found, args, kwargs)
         key = _signature_key(args, kwargs)
         if key in self._refused:
-            return self.__wrapped__(*args, **kwargs)
+            return self._python(*args, **kwargs)
         try:
             with self._lock:  # another thread may have compiled it in the meantime
                 found = self._find(args, kwargs)
@@ -145,7 +146,7 @@ class Jit(Callable):
     ) -> Any:
         with contextlib.suppress(interpret.StepFailed):
             return variant.run(values)
-        return self.__wrapped__(*args, **kwargs)
+        return self._python(*args, **kwargs)
 
     def _in_numpy(
         self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -153,7 +154,7 @@ class Jit(Callable):
         self._refused.add(key)
         self.fallbacks.append(reason)
         warnings.warn(f"{self.__name__} runs in NumPy: {reason}", NumpyFallback, _users_level())
-        return self.__wrapped__(*args, **kwargs)
+        return self._python(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a method: bound to its instance like a function."""
@@ -218,7 +219,25 @@ def jit(function: Any) -> Any:
     Arguments and results are those of the function.  What cannot be compiled runs in NumPy, with a
     `NumpyFallback` warning that says why; control flow that depends on array values raises
     CaptureError.
+
+    Of a class, as a decorator, the method that computes is compiled: `forward`, or `__call__`.
     """
     if isinstance(function, Jit):
         return function
+    if isinstance(function, type):
+        return _jit_class(function)
     return Jit(function)
+
+
+def _jit_class(cls: Any) -> Any:
+    """The class, its computing method compiled; all instances share the compiled variants."""
+    name = "forward" if hasattr(cls, "forward") else "__call__"
+    method = inspect.getattr_static(cls, name, None)
+    if isinstance(method, Jit):
+        return cls
+    if not isinstance(method, types.FunctionType):
+        raise TypeError(f"{cls.__name__} has no method forward or __call__ to compile")
+    # A module that is told so hands plain arrays to its `forward`, as compiled code takes them.
+    told = getattr(cls, "with_compiled_forward", None)
+    setattr(cls, name, Jit(method, told(method) if told else None))
+    return cls

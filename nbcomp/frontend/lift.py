@@ -50,6 +50,7 @@ NOT_FOLLOWED = (
     *(set, bytearray, memoryview, array, list, dict, collections.deque, collections.abc.Iterator),
     *(np.vectorize, np.nditer, np.flatiter),
 )
+HELD_ARRAY = "__nbcomp_array__"  # names the attribute with the array an object stands for
 MOST_LEAVES = 10_000
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 
@@ -95,6 +96,8 @@ class Lifter:
         kind = type(value)
         if isinstance(value, np.ndarray | np.generic):
             return self._array(value, source, name)
+        if hasattr(kind, HELD_ARRAY):
+            return self._holder(value, source)
         if kind in (int, float):
             return self._number(value, source, name)
         if kind in VALUES:
@@ -123,6 +126,13 @@ class Lifter:
         read = self.session.read(source, value, name)
         place = Place(Storage(read.node, read, np.asarray(value)))
         return Tracer(self.session, place, isinstance(value, np.generic))
+
+    def _holder(self, value: Any, source: Source) -> Any:
+        """The array in an object that stands for one: it may be replaced or written to."""
+        self.session.guard(ObjectGuard(step(source, "attr", "__class__"), type(value)))
+        attribute = getattr(type(value), HELD_ARRAY)
+        place = step(source, "attr", attribute)
+        return self.lift(getattr(value, attribute), place, _joined(source))
 
     def _number(self, value: int | float, source: Source, name: str) -> Any:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -334,6 +344,14 @@ def _name(key: Any, container: str) -> str:
     if isinstance(key, str) and key.isidentifier():
         return key
     return f"{container}_{key}" if container and isinstance(key, int) else ""
+
+
+def _joined(source: Source) -> str:
+    """A name for what is found deep in an object, e.g. fc1_weight."""
+    root = [source.name or source.key] if source.kind in ("global", "cell") else []
+    parts = [str(k) for k in (*root, *(key for _, key in source.path)) if str(k)[:1] != "_"]
+    name = "_".join(parts)
+    return name if name.isidentifier() else f"_{name}"
 
 
 def _entries(container: Any) -> Any:

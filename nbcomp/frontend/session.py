@@ -48,6 +48,8 @@ class Session:
     call: dispatches a NumPy function or ufunc method over tracers.  foreign: gives the tracer of an
     array that reached the function in another way than as an input.  tracer: a new array with a
     node's value.  by_source: a function of NumPy's without operator.  Whoever starts it sets them.
+    freezing: a value that is known at run time only, and needed now, is the example's from then on;
+    `freezes` are the errors that say where.
     """
 
     def __init__(self, name: str) -> None:
@@ -61,6 +63,8 @@ class Session:
         self.remarks: list[Remark] = []
         self.unrolled = Unrolled()
         self.known_nodes: set[Node] = set()  # inputs whose value the program depends on
+        self.freezing = False
+        self.freezes: list[CaptureError] = []
         self.call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
         self.foreign: Callable[[Any], Any] = _no_foreign
         self.tracer: Callable[[Node], Any] = _no_foreign
@@ -119,6 +123,15 @@ class Session:
             return node.op.value
         values = [r.value for r in reads if r is not None]
         return evaluate(Graph("", tuple(inputs), (node,)), values)[node]
+
+    def frozen(self, node: Node, error: CaptureError) -> Any:
+        """The value the example gives to a node, where values are frozen; else raises the error."""
+        if not self.freezing:
+            raise error
+        self.freezes.append(error)
+        reads = [r for r in map(self.read_of, inputs_of(node)) if r is not None]
+        graph = Graph("", tuple(r.node for r in reads), (node,))
+        return evaluate(graph, [r.value for r in reads])[node]
 
     def assume(self, inputs: Iterable[Node]) -> None:
         """Make the present values of these number inputs part of what the compiled code assumes."""

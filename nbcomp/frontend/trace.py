@@ -40,7 +40,8 @@ class Capture:
     scalars.  writes: the caller's arrays that the function changes, with the output that is their
     new content, to be copied after all outputs are computed.  disjoint: pairs of guards whose
     arrays must not overlap.  native: False when an argument is a NumPy scalar, which has no guard
-    of its own: `numpy_scalars` says where, and the caller passes `np.asarray` of it.
+    of its own: `numpy_scalars` says where, and the caller passes `np.asarray` of it.  frozen: where
+    a value of the example decided.
     """
 
     graph: Graph
@@ -53,6 +54,7 @@ class Capture:
     disjoint: tuple[tuple[int, int], ...] = ()
     numpy_scalars: tuple[Source, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    frozen: tuple[CaptureError, ...] = ()
 
     @property
     def native(self) -> bool:
@@ -68,15 +70,21 @@ class Capture:
 _FIRST = Outputs.first
 
 
-def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Capture:
+def capture(
+    function: Any, args: Sequence[Any], kwargs: dict[str, Any], freeze: bool = False
+) -> Capture:
     """Trace a function on these arguments.
 
-    Raises CaptureError for control flow that depends on array values, `Unsupported` for what nbcomp
-    does not compile, and otherwise what the function itself raises.
+    freeze: where control flow depends on array values, take the way that these arguments take;
+    `Capture.frozen` says where.  Otherwise that raises CaptureError.
+
+    Raises `Unsupported` for what nbcomp does not compile, and otherwise what the function itself
+    raises.
     """
     signature = _signature(function)
     values = bind(signature, args, kwargs, function)
     session = Session(_name(function))
+    session.freezing = freeze
     session.unrolled.root = _run.__code__
     session.call = lambda f, a, k: call(session, f, a, k)
     lifter = Lifter(session)
@@ -177,6 +185,7 @@ def _finish(
         _disjoint(used),
         tuple(r.source for r in used if isinstance(r.value, np.generic)),
         (*session.remarks, *session.unrolled.remarks()),
+        tuple(session.freezes),
     )
 
 

@@ -10,8 +10,10 @@ working, while NumPy's own C code looks at the real type and is not fooled.
 from __future__ import annotations
 
 import difflib
+import functools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,6 +29,12 @@ from nbcomp.types import DType
 
 STANDS_IN = ", known at run time>"  # ends the representation of a tracer
 MOST_ITERATIONS = 2_000  # of a loop over an array, all of which become nodes
+
+# Methods that arrays have beyond NumPy's where the program is now: in a layer's `forward`, those of
+# `nbcomp.nn.Tensor`.
+EXTRA_METHODS: ContextVar[Mapping[str, Callable[..., Any]] | None] = ContextVar(
+    "extra_methods", default=None
+)
 
 
 class Tracer:
@@ -185,6 +193,9 @@ class Tracer:
 
     def __getattr__(self, name: str) -> Any:
         touch(self)
+        extra = (EXTRA_METHODS.get() or {}).get(name)
+        if extra is not None:
+            return functools.partial(extra, self)
         if name in METHODS:
             function = getattr(np, name)
             return lambda *args, **kwargs: self._session.call(function, (self, *args), kwargs)
@@ -223,9 +234,11 @@ class Tracer:
     def _value(self, purpose: str) -> Any:
         """The value, where it is known when compiling: it depends on no array input."""
         self._session.check()
-        value = self._session.known(read(self))
+        node = read(self)
+        value = self._session.known(node)
         if value is None:
-            raise refusal(purpose, here(), str(self._type))
+            error = refusal(purpose, here(), str(self._type))
+            value = self._session.frozen(node, error)
         return value[()] if self._scalar else value
 
     def __hash__(self) -> int:

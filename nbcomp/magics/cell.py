@@ -25,6 +25,7 @@ import nbcomp
 from nbcomp.errors import Frames, users_frames
 from nbcomp.magics.recording import Call, Recording, is_compiled
 from nbcomp.measure.arguments import twin
+from nbcomp.nn.module import Module
 from nbcomp.types import TensorType
 
 SEED = 0  # of inputs made up from annotations
@@ -231,8 +232,9 @@ class _Redirect(ast.NodeTransformer):
 
 
 def _is_model(value: object) -> bool:
-    """Whether a value is a callable object of a class of the notebook's own."""
-    return type(value).__module__ == "__main__" and callable(value)
+    """Whether a value is a module, or a callable object of a class of the notebook's own."""
+    own = isinstance(value, Module) or type(value).__module__ == "__main__"
+    return own and callable(value)
 
 
 def _run_last(shell: InteractiveShell, last: ast.stmt, name: str, recording: Recording) -> Any:

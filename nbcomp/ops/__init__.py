@@ -20,11 +20,13 @@ from nbcomp.ops import (
     pick,
     pieces,
     power,
+    ranking,
     rearrange,
     reduce,
     scan,
     sort,
     stats,
+    windows,
 )
 
 __all__ = [
@@ -47,9 +49,11 @@ __all__ = [
     "pick",
     "pieces",
     "power",
+    "ranking",
     "rearrange",
     "reduce",
     "scan",
     "sort",
     "stats",
+    "windows",
 ]

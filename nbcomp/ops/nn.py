@@ -20,7 +20,7 @@ from nbcomp.graph.op import Composite, Sample
 from nbcomp.ops import values
 from nbcomp.ops.elementary import Erf
 from nbcomp.ops.operand import as_node, normal_axis, traced
-from nbcomp.types import FLOAT32, FLOAT64
+from nbcomp.types import FLOAT32, FLOAT64, TensorType
 
 
 class Nodes:
@@ -55,6 +55,16 @@ class Formula(Composite):
     def trace(cls, *args: Any, **attributes: Any) -> Node:
         """The operator with these attributes on these operands."""
         return apply(cls(**attributes), *map(as_node, args))
+
+
+@dataclass(frozen=True)
+class CheckedFormula(Formula):
+    """A formula whose `infer` knows, in the words of layers, what is wrong with its operands."""
+
+    def reference(self, *arrays: Any) -> Any:
+        given = tuple(map(np.asarray, arrays))
+        self.infer(*(TensorType(a.dtype, a.shape) for a in given))  # raises
+        return self.formula(np, *given)
 
 
 @dataclass(frozen=True)
@@ -349,11 +359,12 @@ class Attention(Formula, name="attention"):
     """softmax(q kᵀ · scale + mask) v over the last two axes
 
     Operands: q (..., n, d), k (..., m, d), v (..., m, e) and optionally a mask added to the scores.
-    scale: 1 / sqrt(d) if None.  Source: Vaswani et al., Attention Is All You Need,
-    arXiv:1706.03762.
+    scale: 1 / sqrt(d) if None.  causal: no query sees a later key.  Source: Vaswani et al.,
+    Attention Is All You Need, arXiv:1706.03762.
     """
 
     scale: float | None = None
+    causal: bool = False
 
     def formula(self, xp: Any, *x: Any) -> Any:
         q, k, v = x[:3]
@@ -361,6 +372,9 @@ class Attention(Formula, name="attention"):
         scores = xp.multiply(xp.matmul(q, xp.swapaxes(k, -1, -2)), scale)
         if len(x) > 3:
             scores = xp.add(scores, x[3])
+        if self.causal:
+            seen = xp.tri(q.shape[-2], k.shape[-2], dtype=bool)
+            scores = xp.where(seen, scores, -math.inf)
         return xp.matmul(Softmax().formula(xp, scores), v)
 
     @classmethod
@@ -371,3 +385,4 @@ class Attention(Formula, name="attention"):
             yield Sample(cls(), arrays, 64)
             mask = np.where(np.tri(5, 7, 2), 0, -np.inf).astype(FLOAT32)
             yield Sample(cls(0.5), (*arrays, mask), 64)
+            yield Sample(cls(None, True), arrays, 64)

@@ -389,3 +389,22 @@ def test_the_fallback_warning_points_at_the_users_line() -> None:
         with pytest.warns(nbcomp.NumpyFallback) as said:
             function(a)
         assert said[0].filename == __file__
+
+
+@pytest.mark.parametrize("decorator", ["", "@nbcomp.jit\n"])
+def test_modules_are_compiled_where_they_are_called(data: Any, decorator: str) -> None:
+    data.run("import nbcomp\nfrom nbcomp import nn\nlayers = nn.Sequential(nn.Linear(4, 3))")
+    data.value("%%compile --no-bench\nlayers(np.ones((2, 4), np.float32))")
+    assert data.outputs[0].data["text/plain"].startswith("Sequential: ")
+    cell = f"""%%compile --no-bench
+{decorator}class Model(nn.Module):
+    def __init__(self):
+        self.fc = nn.Linear(4, 3)
+    def forward(self, x):
+        return self.fc(x).relu()
+model = Model()
+model(np.ones((2, 4), np.float32))"""
+    value = data.value(cell)
+    assert data.outputs[0].data["text/plain"].startswith("Model: ")
+    assert value.shape == (2, 3)
+    assert (value >= 0).all()

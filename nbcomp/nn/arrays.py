@@ -1,0 +1,186 @@
+"""The arrays of models: `Parameter`, and `Tensor`, an array with the methods of layers.
+
+A parameter stands for an array that is learned: it takes part in NumPy code as that array does, and
+compiled code reads it at every call, so that a new value is seen.  Inside a module's `forward`
+arrays have the methods of `nbcomp.nn.functional` as well (`x.relu()`, `x.softmax(-1)`); outside,
+arrays are NumPy's.  Knows arrays, not modules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from contextvars import Token
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from nbcomp.frontend.tracer import EXTRA_METHODS
+
+METHODS: dict[str, Callable[..., Any]] = {}  # of arrays inside `forward`, filled by `functional`
+
+_Scope = Token[Any] | None
+
+
+class Tensor(np.ndarray[Any, Any]):
+    """A NumPy array inside a module's `forward`: with the functions of layers as methods."""
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else super().__array_wrap__(array, context, return_scalar)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise AttributeError(f"a Tensor, as a NumPy array, has no attribute {name!r}")
+        return functools.partial(METHODS[name], self)
+
+    def sum(self, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """np.sum, with PyTorch's names for its arguments too."""
+        return super().sum(*_numpy_axis(axis, kwargs), *args, **kwargs)
+
+    def mean(self, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """np.mean, with PyTorch's names for its arguments too."""
+        return super().mean(*_numpy_axis(axis, kwargs), *args, **kwargs)
+
+
+def _numpy_axis(axis: Any, kwargs: dict[str, Any]) -> tuple[Any]:
+    """The axis; `dim` and `keepdim` become NumPy's arguments."""
+    if "keepdim" in kwargs:
+        kwargs["keepdims"] = kwargs.pop("keepdim")
+    return (kwargs.pop("dim", axis),)
+
+
+def is_inside() -> bool:
+    """Whether the program is in a module's `forward` now."""
+    return EXTRA_METHODS.get() is not None
+
+
+@contextlib.contextmanager
+def inside() -> Iterator[bool]:
+    """Give arrays the methods of layers; tells whether this is the outermost one."""
+    if is_inside():
+        yield False
+        return
+    token = EXTRA_METHODS.set(METHODS)
+    try:
+        yield True
+    finally:
+        EXTRA_METHODS.reset(token)
+
+
+def as_tensors(value: Any) -> Any:
+    """NumPy arrays, also in tuples, lists and dicts, as `Tensor`s over the same memory."""
+    return _mapped(value, np.ndarray, lambda array: array.view(Tensor))
+
+
+def as_arrays(value: Any) -> Any:
+    """Tensors, also in tuples, lists and dicts, as plain NumPy arrays over the same memory."""
+    return _mapped(value, Tensor, lambda tensor: tensor.view(np.ndarray))
+
+
+def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """What changes nothing gives the very same object."""
+    if type(value) is kind:
+        return change(value)
+    if type(value) in (tuple, list):
+        parts = [_mapped(v, kind, change) for v in value]
+        same = all(a is b for a, b in zip(parts, value, strict=True))
+        return value if same else type(value)(parts)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_mapped(v, kind, change) for v in value))
+    if type(value) is dict:
+        entries = {k: _mapped(v, kind, change) for k, v in value.items()}
+        return value if all(entries[k] is value[k] for k in value) else entries
+    return value
+
+
+class Parameter(NDArrayOperatorsMixin):
+    """An array that a module owns and learning changes; in NumPy code it is its array.
+
+    data: the array itself.  Compiled code reads it at every call: it may be written to or replaced
+    by one of another content, and costs a compilation only when its shape or dtype changes.
+    """
+
+    __slots__ = ("__weakref__", "_data", "requires_grad")
+    __nbcomp_array__ = "_data"  # where the compiler finds the array
+    __hash__ = object.__hash__
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        self.data = data
+        self.requires_grad = requires_grad
+
+    @property
+    def data(self) -> np.ndarray[Any, Any]:
+        """The array."""
+        return self._data
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        array = value._data if isinstance(value, Parameter) else np.asarray(value)
+        if array.dtype.kind not in "biufc":
+            raise TypeError(f"a parameter is an array of numbers, not {value!r}")
+        self._data: np.ndarray[Any, Any] = array
+
+    def _seen(self) -> np.ndarray[Any, Any]:
+        """The array as the program sees it."""
+        return self._data.view(Tensor) if is_inside() else self._data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self._data, dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.get("out", ())
+        if out:
+            kwargs["out"] = tuple(o._data if isinstance(o, Parameter) else o for o in out)
+        result = getattr(ufunc, method)(*map(_array_of, inputs), **kwargs)
+        return out[0] if len(out) == 1 else result
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function(*map(_array_of, args), **{k: _array_of(v) for k, v in kwargs.items()})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_data":
+            raise AttributeError(name)
+        if name in METHODS:
+            return getattr(self._data.view(Tensor), name)
+        return getattr(self._seen(), name)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._seen()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._data[index] = _array_of(value)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._seen())
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._data
+
+    def __bool__(self) -> bool:
+        return bool(self._data)
+
+    def __int__(self) -> int:
+        return int(self._data)
+
+    def __float__(self) -> float:
+        return float(self._data)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._data, spec)
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{self._data!r}"
+
+
+def _array_of(value: Any) -> Any:
+    """A parameter's array, also in lists and tuples."""
+    if isinstance(value, Parameter):
+        return value._seen()
+    if type(value) in (list, tuple) and any(isinstance(v, Parameter) for v in value):
+        return type(value)(map(_array_of, value))
+    return value

@@ -1,0 +1,458 @@
+"""Layers as functions of arrays, by PyTorch's names and arguments.
+
+What is one operator of the graph (`linear`, `softmax`, `conv`, ...) is declared as one; the rest is
+NumPy.  All of them take NumPy arrays and parameters, run as NumPy, and are captured as nodes.
+Convolution and pooling are in `spatial`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import Unsupported
+from nbcomp.nn.arrays import METHODS
+from nbcomp.nn.function import Described, function
+from nbcomp.nn.spatial import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    conv1d,
+    conv2d,
+    conv3d,
+    margins,
+    max_pool1d,
+    max_pool2d,
+    pad,
+    sizes,
+)
+from nbcomp.ops import nn
+from nbcomp.ops.ranking import TopK
+
+# ------------------------------------------------------------------------------- activations
+
+
+@function
+def relu(x: Any) -> Described:
+    """max(x, 0)"""
+    return nn.Relu(), (x,)
+
+
+@function
+def leaky_relu(x: Any, negative_slope: float = 0.01) -> Described:
+    """x for x > 0, negative_slope · x below"""
+    return nn.LeakyRelu(float(negative_slope)), (x,)
+
+
+@function
+def elu(x: Any, alpha: float = 1.0) -> Described:
+    """x for x > 0, alpha · (e ** x - 1) below"""
+    return nn.Elu(float(alpha)), (x,)
+
+
+@function
+def sigmoid(x: Any) -> Described:
+    """1 / (1 + e ** -x)"""
+    return nn.Sigmoid(), (x,)
+
+
+@function
+def silu(x: Any) -> Described:
+    """x · sigmoid(x)"""
+    return nn.Silu(), (x,)
+
+
+@function
+def mish(x: Any) -> Described:
+    """x · tanh(softplus(x))"""
+    return nn.Mish(), (x,)
+
+
+@function
+def gelu(x: Any, approximate: str = "none") -> Described:
+    """x · Φ(x); approximate="tanh": its usual approximation"""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"approximate is 'none' or 'tanh', not {approximate!r}")
+    return nn.Gelu(approximate == "tanh"), (x,)
+
+
+@function
+def hardsigmoid(x: Any) -> Described:
+    """x / 6 + ½, kept between 0 and 1"""
+    return nn.HardSigmoid(), (x,)
+
+
+@function
+def hardswish(x: Any) -> Described:
+    """x · hardsigmoid(x)"""
+    return nn.HardSwish(), (x,)
+
+
+@function
+def _softplus(x: Any) -> Described:
+    return nn.Softplus(), (x,)
+
+
+def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + e ** (beta · x)) / beta; the threshold, beyond which it is x, is not needed here"""
+    return _softplus(x) if beta == 1 else _softplus(x * beta) / beta
+
+
+def relu6(x: Any) -> Any:
+    """x, kept between 0 and 6"""
+    return hardtanh(x, 0.0, 6.0)
+
+
+def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """x, kept between two values"""
+    return np.clip(x, min_val, max_val)
+
+
+def selu(x: Any) -> Any:
+    """The self-normalising unit: scale · elu(x, alpha)
+
+    Source: Klambauer et al., Self-Normalizing Neural Networks, arXiv:1706.02515.
+    """
+    return 1.0507009873554805 * elu(x, 1.6732632423543772)
+
+
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    """max(0, x) + min(0, alpha · (e ** (x / alpha) - 1))"""
+    return np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x, 0) / alpha), 0)
+
+
+def logsigmoid(x: Any) -> Any:
+    """log(sigmoid(x)), without its underflow"""
+    return -_softplus(-x)
+
+
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent"""
+    return np.tanh(x)
+
+
+def softsign(x: Any) -> Any:
+    """x / (1 + |x|)"""
+    return x / (1 + np.abs(x))
+
+
+def tanhshrink(x: Any) -> Any:
+    """x - tanh(x)"""
+    return x - np.tanh(x)
+
+
+def softshrink(x: Any, lambd: float = 0.5) -> Any:
+    """x moved by lambd towards 0, and 0 within"""
+    return x - np.clip(x, -lambd, lambd)
+
+
+def hardshrink(x: Any, lambd: float = 0.5) -> Any:
+    """x, but 0 within lambd of 0"""
+    return np.where(np.abs(x) > lambd, x, 0)
+
+
+def threshold(x: Any, threshold: float, value: float) -> Any:
+    """x above the threshold, the value elsewhere"""
+    return np.where(x > threshold, x, value)
+
+
+def prelu(x: Any, weight: Any) -> Any:
+    """x for x > 0, weight · x below; one weight, or one for each channel (axis 1)"""
+    if weight.size > 1:
+        weight = np.reshape(weight, (-1, *(1,) * (len(x.shape) - 2)))
+    return np.where(x > 0, x, weight * x)
+
+
+def glu(x: Any, dim: int = -1) -> Any:
+    """The first half along an axis, times the sigmoid of the second"""
+    first, second = np.split(x, 2, axis=dim)
+    return first * sigmoid(second)
+
+
+# ----------------------------------------------------------------------------- along an axis
+
+
+@function
+def softmax(x: Any, dim: int = -1) -> Described:
+    """e ** x, divided by its sum along an axis"""
+    return nn.Softmax(dim), (x,)
+
+
+@function
+def log_softmax(x: Any, dim: int = -1) -> Described:
+    """The logarithm of softmax, without its underflow"""
+    return nn.LogSoftmax(dim), (x,)
+
+
+@function
+def logsumexp(x: Any, dim: int = -1, keepdim: bool = False) -> Described:
+    """The logarithm of the sum of e ** x along an axis"""
+    return nn.LogSumExp(dim, keepdim), (x,)
+
+
+def softmin(x: Any, dim: int = -1) -> Any:
+    """softmax(-x)"""
+    return softmax(-x, dim)
+
+
+def sum(x: Any, axis: Any = None, *, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+    """np.sum, with PyTorch's names for its arguments too."""
+    return np.sum(x, axis=axis if dim is None else dim, keepdims=keepdim, **options)
+
+
+def mean(
+    x: Any, axis: Any = None, *, dim: Any = None, keepdim: bool = False, **options: Any
+) -> Any:
+    """np.mean, with PyTorch's names for its arguments too."""
+    return np.mean(x, axis=axis if dim is None else dim, keepdims=keepdim, **options)
+
+
+def normalize(x: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
+    """x divided by its p-norm along an axis, that at least eps"""
+    size = np.sum(np.abs(x) ** p, axis=dim, keepdims=True) ** (1 / p)
+    return x / np.maximum(size, eps)
+
+
+@function
+def _topk_places(x: Any, k: int, dim: int = -1, largest: bool = True) -> Described:
+    return TopK(k, dim, largest), (x,)
+
+
+def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The k largest (or smallest) elements along an axis, in order, and their places.
+
+    Of equal elements the first comes first; NaN counts as larger than all numbers.
+    """
+    places = _topk_places(x, k, dim, largest)
+    return np.take_along_axis(x, places, axis=dim), places
+
+
+# ------------------------------------------------------------------------------------ layers
+
+
+@function
+def linear(x: Any, weight: Any, bias: Any = None) -> Described:
+    """x @ weight.T + bias, with weight of shape (out, in)"""
+    return nn.Linear(), (x, weight, bias)
+
+
+def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
+    """Σᵢⱼ x1ᵢ · weightₒᵢⱼ · x2ⱼ + bias, with weight of shape (out, in1, in2)"""
+    result = np.einsum("...i,oij,...j->...o", x1, weight, x2)
+    return result if bias is None else result + bias
+
+
+def embedding(indices: Any, weight: Any) -> Any:
+    """The rows of weight at these indices"""
+    return weight[indices]
+
+
+def one_hot(indices: Any, num_classes: int) -> Any:
+    """A new last axis with 1 at the index, 0 elsewhere (int64)"""
+    return (np.expand_dims(indices, -1) == np.arange(num_classes)).astype(np.int64)
+
+
+def dropout(x: Any, p: float = 0.5, training: bool = False) -> Any:
+    """x itself; in training, elements are set to 0 with probability p and the rest scaled up."""
+    if not training or p == 0:
+        return x
+    if not issubclass(type(x), np.ndarray):  # it is being captured
+        raise Unsupported(
+            "dropout in training draws random numbers, which would be the same in every call",
+            hint="model.eval() makes it the identity",
+        )
+    kept = np.random.random(x.shape) >= p
+    return np.where(kept, x / (1 - p), 0).astype(x.dtype)
+
+
+# --------------------------------------------------------------------------- normalisations
+
+
+@function
+def layer_norm(
+    x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Described:
+    """(x - mean) / sqrt(variance + eps) over the last axes, times weight, plus bias"""
+    rank = len(normalized_shape) if isinstance(normalized_shape, tuple | list) else 1
+    if weight is None and bias is not None:
+        raise ValueError("layer_norm with a bias has a weight too")
+    return nn.LayerNorm(rank, eps), (x, weight, bias)
+
+
+@function
+def _rms_norm(x: Any, weight: Any = None, eps: float = 1e-5) -> Described:
+    return nn.RmsNorm(eps), (x, weight)
+
+
+def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """x / sqrt(mean square + eps) over the last axes, times weight; eps: that of x's dtype"""
+    eps = float(np.finfo(x.dtype).eps) if eps is None else eps
+    shape = normalized_shape if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
+    if len(shape) == 1:
+        return _rms_norm(x, weight, eps)
+    axes = tuple(range(-len(shape), 0))
+    result = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + eps)
+    return result if weight is None else result * weight
+
+
+@function
+def _batch_norm(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Described:
+    return nn.BatchNorm(eps), (x, mean, var, weight, bias)
+
+
+def batch_norm(
+    x: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """(x - mean) / sqrt(variance + eps) · weight + bias per channel (axis 1).
+
+    training: with the batch's own statistics, which move the running ones in place.
+    """
+    if training or running_mean is None:
+        axes = (0, *range(2, len(x.shape)))
+        mean, var = np.mean(x, axis=axes), np.var(x, axis=axes)
+        if training and running_mean is not None:
+            count = x.size // x.shape[1]
+            running_mean[...] = (1 - momentum) * running_mean + momentum * mean
+            unbiased = var * (count / max(count - 1, 1))
+            running_var[...] = (1 - momentum) * running_var + momentum * unbiased
+    else:
+        mean, var = running_mean, running_var
+    weight = np.ones_like(var) if weight is None else weight
+    bias = np.zeros_like(mean) if bias is None else bias
+    return _batch_norm(x, mean, var, weight, bias, eps)
+
+
+def group_norm(
+    x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """(x - mean) / sqrt(variance + eps) over groups of channels (axis 1), then per channel an
+    affine function.  Source: Wu and He, Group Normalization, arXiv:1803.08494.
+    """
+    if x.shape[1] % num_groups:
+        raise ValueError(f"{x.shape[1]} channels do not make {num_groups} groups")
+    grouped = np.reshape(x, (x.shape[0], num_groups, -1))
+    distance = grouped - np.mean(grouped, axis=-1, keepdims=True)
+    spread = np.mean(distance * distance, axis=-1, keepdims=True)
+    result = np.reshape(distance / np.sqrt(spread + eps), x.shape)
+    column = (-1, *(1,) * (len(x.shape) - 2))
+    if weight is not None:
+        result = result * np.reshape(weight, column)
+    return result if bias is None else result + np.reshape(bias, column)
+
+
+def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Each channel of each sample by itself: `group_norm` with one channel a group"""
+    return group_norm(x, x.shape[1], weight, bias, eps)
+
+
+# --------------------------------------------------------------------------------- attention
+
+
+@function
+def _attention(
+    q: Any, k: Any, v: Any, mask: Any = None, scale: float | None = None, causal: bool = False
+) -> Described:
+    return nn.Attention(scale, causal), (q, k, v, mask)
+
+
+def scaled_dot_product_attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+    is_causal: bool = False, scale: float | None = None,
+) -> Any:  # fmt: skip
+    """softmax(query keyᵀ · scale + mask) value over the last two axes.
+
+    attn_mask: added to the scores, or booleans, True where a key is seen.  is_causal: no query sees
+    a later key.
+    """
+    if dropout_p:
+        raise Unsupported("dropout in attention is not there", hint="dropout_p=0")
+    return _attention(query, key, value, additive_mask(attn_mask, query.dtype), scale, is_causal)
+
+
+def additive_mask(mask: Any, dtype: Any) -> Any:
+    """A mask that is added: 0 where booleans are True, -inf where they are False."""
+    if mask is None or mask.dtype.kind != "b":
+        return mask
+    return np.where(mask, 0.0, -np.inf).astype(dtype)
+
+
+# ----------------------------------------------------------------------------------- methods
+
+METHODS.update(
+    relu=relu, sigmoid=sigmoid, tanh=tanh, softmax=softmax, log_softmax=log_softmax,
+    logsumexp=logsumexp, gelu=gelu, silu=silu, sum=sum, mean=mean, topk=topk,
+    exp=np.exp, log=np.log, sqrt=np.sqrt, abs=np.abs, matmul=np.matmul,
+    rsqrt=lambda x: 1 / np.sqrt(x),
+    square=np.square, unsqueeze=np.expand_dims, permute=lambda x, *axes: np.transpose(x, axes),
+)  # fmt: skip
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "additive_mask",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
+    "bilinear",
+    "celu",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "dropout",
+    "elu",
+    "embedding",
+    "gelu",
+    "glu",
+    "group_norm",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "instance_norm",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "logsigmoid",
+    "logsumexp",
+    "margins",
+    "max_pool1d",
+    "max_pool2d",
+    "mean",
+    "mish",
+    "normalize",
+    "one_hot",
+    "pad",
+    "prelu",
+    "relu",
+    "relu6",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "selu",
+    "sigmoid",
+    "silu",
+    "sizes",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "sum",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "topk",
+]

@@ -1,0 +1,248 @@
+"""Recurrent layers: PyTorch's names, arguments and layouts (gates in its order, one above another).
+
+A sequence is a Python loop over its steps: captured, the steps are written out.  What does not
+depend on the state, the product of the whole input with its weights, is one product for all steps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nbcomp.nn import functional as F
+from nbcomp.nn import init
+from nbcomp.nn.module import Module
+
+# One step, from the gates of the input and the state to the new state.  `gates` are x @ W_ih.T +
+# b_ih; `weight` and `bias` are those of the state.
+
+
+def _plain(function: Any, gates: Any, state: Any, weight: Any, bias: Any) -> Any:
+    return (function(gates + F.linear(state[0], weight, bias)),)
+
+
+def _rnn_tanh(gates: Any, state: Any, weight: Any, bias: Any) -> Any:
+    """h' = tanh(gates + h Wᵀ + b)"""
+    return _plain(np.tanh, gates, state, weight, bias)
+
+
+def _rnn_relu(gates: Any, state: Any, weight: Any, bias: Any) -> Any:
+    """h' = relu(gates + h Wᵀ + b)"""
+    return _plain(F.relu, gates, state, weight, bias)
+
+
+def _lstm(gates: Any, state: Any, weight: Any, bias: Any) -> Any:
+    """Gates: input, forget, cell, output.  Hochreiter and Schmidhuber, Long Short-Term Memory,
+    1997."""
+    h, c = state
+    i, f, g, o = np.split(gates + F.linear(h, weight, bias), 4, axis=-1)
+    new = F.sigmoid(f) * c + F.sigmoid(i) * np.tanh(g)
+    return F.sigmoid(o) * np.tanh(new), new
+
+
+def _gru(gates: Any, state: Any, weight: Any, bias: Any) -> Any:
+    """Gates: reset, update, new.  Cho et al., Learning Phrase Representations, arXiv:1406.1078."""
+    (h,) = state
+    r, z, n = np.split(gates, 3, axis=-1)
+    own_r, own_z, own_n = np.split(F.linear(h, weight, bias), 3, axis=-1)
+    update = F.sigmoid(z + own_z)
+    new = np.tanh(n + F.sigmoid(r + own_r) * own_n)
+    return ((1 - update) * new + update * h,)
+
+
+def _zeros(x: Any, *shape: int) -> Any:
+    """An initial state of x's dtype."""
+    return np.zeros_like(x, shape=shape)
+
+
+# ---------------------------------------------------------------------------------- sequences
+
+
+class _Recurrent(Module):
+    """Layers of cells over a sequence."""
+
+    gates: ClassVar[int] = 1  # the state's size is multiplied by it in the weights
+    states: ClassVar[int] = 1  # arrays of state
+    step: ClassVar[Any] = None
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bias, self.batch_first, self.dropout = bias, batch_first, dropout
+        self.bidirectional = bidirectional
+        bound = 1 / math.sqrt(hidden_size) if hidden_size else 0.0
+        tall = self.gates * hidden_size
+        for layer in range(num_layers):
+            size = input_size if layer == 0 else hidden_size * (2 if bidirectional else 1)
+            for suffix in ("", "_reverse")[: 2 if bidirectional else 1]:
+                shapes: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (tall, size), "weight_hh": (tall, hidden_size),
+                    **({"bias_ih": (tall,), "bias_hh": (tall,)} if bias else {}),
+                }  # fmt: skip
+                for name, shape in shapes.items():
+                    parameter = init.parameter(*shape, bound=bound, dtype=dtype)
+                    setattr(self, f"{name}_l{layer}{suffix}", parameter)
+
+    def forward(self, x: Any, state: Any = None) -> Any:
+        """(steps, batch, input_size) → (steps, batch, directions · hidden_size), last states.
+
+        With batch_first the batch's axis comes first, and one sequence may have none.  States have
+        the shape (layers · directions, batch, hidden_size); an LSTM's is a pair of them.
+        """
+        alone = len(x.shape) == 2
+        if alone:
+            x = np.expand_dims(x, 1)
+        elif self.batch_first:
+            x = np.swapaxes(x, 0, 1)
+        initial = self._initial(x, state, alone)
+        last: list[Any] = []
+        suffixes = ("", "_reverse") if self.bidirectional else ("",)
+        for layer in range(int(self.num_layers)):
+            if layer and self.dropout:
+                x = F.dropout(x, self.dropout, self.training)
+            outputs = []
+            for suffix in suffixes:
+                start = tuple(s[len(last)] for s in initial)
+                output, end = self._direction(x, start, f"_l{layer}{suffix}", suffix != "")
+                outputs.append(output)
+                last.append(end)
+            x = np.concatenate(outputs, axis=-1) if len(outputs) > 1 else outputs[0]
+        ends = tuple(np.stack([end[k] for end in last]) for k in range(self.states))
+        if alone:
+            x, ends = x[:, 0], tuple(e[:, 0] for e in ends)
+        elif self.batch_first:
+            x = np.swapaxes(x, 0, 1)
+        return x, ends if len(ends) > 1 else ends[0]
+
+    def _initial(self, x: Any, state: Any, alone: bool) -> tuple[Any, ...]:
+        """The states to begin with, each (layers · directions, batch, hidden_size)."""
+        if state is None:
+            count = self.num_layers * (2 if self.bidirectional else 1)
+            return (_zeros(x, count, x.shape[1], self.hidden_size),) * int(self.states)
+        states = state if isinstance(state, tuple | list) else (state,)
+        return tuple(np.expand_dims(s, 1) if alone else s for s in states)
+
+    def _direction(self, x: Any, state: Any, suffix: str, backwards: bool) -> tuple[Any, Any]:
+        """One layer in one direction: its outputs for all steps, and its last state."""
+        bias_ih = getattr(self, f"bias_ih{suffix}") if self.bias else None
+        bias_hh = getattr(self, f"bias_hh{suffix}") if self.bias else None
+        gates = F.linear(x, getattr(self, f"weight_ih{suffix}"), bias_ih)
+        weight = getattr(self, f"weight_hh{suffix}")
+        outputs: list[Any] = []
+        steps = range(x.shape[0])
+        for t in reversed(steps) if backwards else steps:
+            state = self.step(gates[t], state, weight, bias_hh)
+            outputs.append(state[0])
+        return np.stack(outputs[::-1] if backwards else outputs), state
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.input_size}, {self.hidden_size}"]
+        for name, default in (
+            ("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0),
+            ("bidirectional", False),
+        ):  # fmt: skip
+            if getattr(self, name) != default:
+                parts.append(f"{name}={getattr(self, name)}")
+        return ", ".join(parts)
+
+
+class RNN(_Recurrent):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it."""
+
+    step = staticmethod(_rnn_tanh)
+
+    def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
+        self.nonlinearity = nonlinearity
+        if nonlinearity not in _RNN:
+            raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+        self.step = _RNN[nonlinearity]  # type: ignore[misc]
+        super().__init__(*args, **kwargs)
+
+
+_RNN = {"tanh": _rnn_tanh, "relu": _rnn_relu}
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory; its state is a pair (h, c)."""
+
+    gates, states, step = 4, 2, staticmethod(_lstm)
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units."""
+
+    gates, step = 3, staticmethod(_gru)
+
+
+# -------------------------------------------------------------------------------------- cells
+
+
+class _Cell(Module):
+    """One step of a recurrent layer."""
+
+    gates: ClassVar[int] = 1
+    states: ClassVar[int] = 1
+    step: ClassVar[Any] = None
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = np.float32
+    ) -> None:
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        bound = 1 / math.sqrt(hidden_size) if hidden_size else 0.0
+        tall = self.gates * hidden_size
+        self.weight_ih = init.parameter(tall, input_size, bound=bound, dtype=dtype)
+        self.weight_hh = init.parameter(tall, hidden_size, bound=bound, dtype=dtype)
+        for name in ("bias_ih", "bias_hh"):
+            value = init.parameter(tall, bound=bound, dtype=dtype) if bias else None
+            setattr(self, name, value)
+
+    bias_ih: Any
+    bias_hh: Any
+
+    def forward(self, x: Any, state: Any = None) -> Any:
+        """(batch, input_size) or (input_size,) → the new state, of the shape (..., hidden_size)."""
+        if state is None:
+            state = (_zeros(x, *x.shape[:-1], self.hidden_size),) * int(self.states)
+        states = state if isinstance(state, tuple | list) else (state,)
+        gates = F.linear(x, self.weight_ih, self.bias_ih)
+        new = self.step(gates, states, self.weight_hh, self.bias_hh)
+        return new if len(new) > 1 else new[0]
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+
+class RNNCell(_Cell):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it."""
+
+    step = staticmethod(_rnn_tanh)
+
+    def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
+        self.nonlinearity = nonlinearity
+        if nonlinearity not in _RNN:
+            raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+        self.step = _RNN[nonlinearity]  # type: ignore[misc]
+        super().__init__(*args, **kwargs)
+
+
+class LSTMCell(_Cell):
+    """One step of an LSTM: takes and gives (h, c)."""
+
+    gates, states, step = 4, 2, staticmethod(_lstm)
+
+
+class GRUCell(_Cell):
+    """One step of a GRU."""
+
+    gates, step = 3, staticmethod(_gru)

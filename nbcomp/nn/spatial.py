@@ -1,0 +1,214 @@
+"""Convolution, pooling and margins as functions of arrays, by PyTorch's names and arguments.
+
+Layouts are (batch, channels, *space).  The operators are in `nbcomp.ops.windows`; here numbers
+become one per axis, and NumPy does what is not an operator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nbcomp.nn.function import Described, function
+from nbcomp.ops import windows
+
+
+def sizes(value: Any, space: int) -> tuple[int, ...]:
+    """One whole number per axis of the space, from one or from a sequence."""
+    result = tuple(value) if isinstance(value, tuple | list) else (value,) * space
+    if len(result) != space:
+        raise ValueError(f"{value!r} should be one number, or {space}")
+    return result
+
+
+@function
+def _conv(
+    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Described:
+    return windows.Conv(stride, padding, dilation, groups), (x, weight, bias)
+
+
+def _convolution(
+    space: int,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: Any,
+) -> Any:
+    stride, dilation = sizes(stride, space), sizes(dilation, space)
+    edges = margins(padding, weight.shape[2:], stride, dilation)
+    alone = len(x.shape) == space + 1  # one sample, without an axis for the batch
+    batch = np.expand_dims(x, 0) if alone else x
+    result = _conv(batch, weight, bias, stride, edges, dilation, groups)
+    return result[0] if alone else result
+
+
+def margins(padding: Any, kernel: Any, stride: Any, dilation: Any) -> tuple[tuple[int, int], ...]:
+    if padding == "valid":
+        return ((0, 0),) * len(kernel)
+    if padding != "same":
+        return tuple((p, p) for p in sizes(padding, len(kernel)))
+    if any(s != 1 for s in stride):
+        raise ValueError("padding='same' is for strides of 1")
+    totals = (d * (k - 1) for k, d in zip(kernel, dilation, strict=True))
+    return tuple((t // 2, t - t // 2) for t in totals)
+
+
+def conv1d(
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Any:  # fmt: skip
+    """A convolution over the last axis of (batch, channels, length)."""
+    return _convolution(1, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Any:  # fmt: skip
+    """A convolution over the last two axes of (batch, channels, height, width)."""
+    return _convolution(2, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Any:  # fmt: skip
+    """A convolution over the last three axes of (batch, channels, depth, height, width)."""
+    return _convolution(3, x, weight, bias, stride, padding, dilation, groups)
+
+
+@function
+def _max_pool(
+    x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
+) -> Described:
+    return windows.MaxPool(kernel, stride, padding, dilation, ceil), (x,)
+
+
+@function
+def _avg_pool(
+    x: Any, kernel: Any, stride: Any, padding: Any, ceil: bool, margins: bool, divisor: Any
+) -> Described:
+    ones = (1,) * len(kernel)
+    return windows.AvgPool(kernel, stride, padding, ones, ceil, margins, divisor), (x,)
+
+
+def _maximum(
+    space: int, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
+) -> Any:
+    kernel, padding = sizes(kernel, space), sizes(padding, space)
+    stride = kernel if stride is None else sizes(stride, space)
+    _check_padding(kernel, padding)
+    return _max_pool(x, kernel, stride, padding, sizes(dilation, space), ceil)
+
+
+def _check_padding(kernel: Any, padding: Any) -> None:
+    if any(2 * p > k for k, p in zip(kernel, padding, strict=True)):
+        raise ValueError(f"the padding {padding} is more than half of the kernel {kernel}")
+
+
+def max_pool1d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    """The maximum of windows of the last axis."""
+    return _maximum(1, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    """The maximum of windows of the last two axes."""
+    return _maximum(2, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _average(
+    space: int,
+    x: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    ceil: bool,
+    margins: bool,
+    divisor: Any,
+) -> Any:
+    kernel, padding = sizes(kernel, space), sizes(padding, space)
+    stride = kernel if stride is None else sizes(stride, space)
+    _check_padding(kernel, padding)
+    return _avg_pool(x, kernel, stride, padding, ceil, margins, divisor)
+
+
+def avg_pool1d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Any:  # fmt: skip
+    """The mean of windows of the last axis."""
+    return _average(1, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+def avg_pool2d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """The mean of windows of the last two axes."""
+    return _average(
+        2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def _adaptive(reduce: Any, space: int, x: Any, output_size: Any) -> Any:
+    """Windows of (nearly) one size that make an output of the size asked for."""
+    wanted = sizes(output_size, space)
+    for axis, count in zip(range(-space, 0), wanted, strict=True):
+        size = x.shape[axis]
+        count = size if count is None else count
+        if count == 1:
+            x = reduce(x, axis=axis, keepdims=True)
+        elif size % count == 0:
+            at = len(x.shape) + axis
+            split = np.reshape(x, (*x.shape[:at], count, size // count, *x.shape[at + 1 :]))
+            x = reduce(split, axis=at + 1)
+        else:
+            bounds = [(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
+            rest = (slice(None),) * (-axis - 1)
+            parts = [x[(..., slice(*b), *rest)] for b in bounds]
+            x = np.concatenate([reduce(p, axis=axis, keepdims=True) for p in parts], axis=axis)
+    return x
+
+
+def adaptive_avg_pool1d(x: Any, output_size: Any) -> Any:
+    """Means of the last axis that make an output of this length."""
+    return _adaptive(np.mean, 1, x, output_size)
+
+
+def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
+    """Means of the last two axes that make an output of this height and width."""
+    return _adaptive(np.mean, 2, x, output_size)
+
+
+def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
+    """Maxima of the last axis that make an output of this length."""
+    return _adaptive(np.max, 1, x, output_size)
+
+
+def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
+    """Maxima of the last two axes that make an output of this height and width."""
+    return _adaptive(np.max, 2, x, output_size)
+
+
+def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:
+    """Margins for the last axes, given last axis first as PyTorch does: (left, right, top, ...)."""
+    count = len(pad) // 2
+    widths = [(0, 0)] * (len(x.shape) - count)
+    widths += [(pad[2 * k], pad[2 * k + 1]) for k in reversed(range(count))]
+    if mode == "constant":
+        return np.pad(x, widths, constant_values=value)
+    names: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    if mode not in names:
+        raise ValueError(f"mode is 'constant' or one of {', '.join(names)}, not {mode!r}")
+    return np.pad(x, widths, mode=names[mode])
