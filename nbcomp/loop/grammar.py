@@ -147,6 +147,7 @@ class Accumulate:
     """buffer[indices] = fn(buffer[indices], value), fn an associative ufunc (add, maximum, …).
 
     The one statement that may be reassociated: the order of the terms is the schedule's business.
+    contract: the value is a product that may be added unrounded, as the terms of a matrix product.
     """
 
     buffer: Buffer
@@ -154,6 +155,7 @@ class Accumulate:
     fn: str
     value: Expr
     location: Location | None = None
+    contract: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -162,9 +162,10 @@ def _simple(stmt: Stmt) -> str:
             return f"{target} = {print_expr(stmt.value)}{how}{note}"
         case Accumulate():
             target = f"{stmt.buffer.name}{_index(stmt.indices)}"
+            how = "  // contract" if stmt.contract else ""
             if stmt.fn in _UPDATE:
-                return f"{target} {_UPDATE[stmt.fn]} {print_expr(stmt.value)}{note}"
-            return f"{target} = {stmt.fn}({target}, {print_expr(stmt.value)}){note}"
+                return f"{target} {_UPDATE[stmt.fn]} {print_expr(stmt.value)}{how}{note}"
+            return f"{target} = {stmt.fn}({target}, {print_expr(stmt.value)}){how}{note}"
         case Let():
             return f"{stmt.name} = {print_expr(stmt.value)}{note}"
         case Alloc():

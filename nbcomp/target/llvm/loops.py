@@ -18,6 +18,7 @@ from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
     Alloc,
+    Apply,
     Block,
     Buffer,
     Call,
@@ -116,17 +117,25 @@ class LoopEmitter(MemoryEmitter):
         blas.emit(self.b, self.entry, stmt, pointers, sizes, self.integer)
 
     def accumulate(self, stmt: Accumulate, context: Lanes) -> None:
-        value = self.value(stmt.value, context)
+        term = self.term(stmt, context)
         found = self.accumulators.get(stmt.buffer.memory)
         if found and context.lanes:
-            self.accumulate_lanes(stmt, found, value, context)
+            self.accumulate_lanes(stmt, found, term, context)
             return
         old = self.load(Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), context)
-        new = self.combine(stmt.fn, stmt.buffer.dtype, old, value)
+        new = self.combine(stmt.fn, stmt.buffer.dtype, old, *term)
         self.store_value(stmt.buffer, stmt.indices, new, context)
 
+    def term(self, stmt: Accumulate, context: Lanes) -> tuple[Value, ...]:
+        """What is added: a value, or the two factors of a product that need not be rounded."""
+        product = stmt.value
+        fused = stmt.contract and stmt.fn == "add" and stmt.buffer.dtype.kind == "f"
+        if fused and isinstance(product, Apply) and product.fn == "multiply":
+            return tuple(self.value(factor, context) for factor in product.args)
+        return (self.value(stmt.value, context),)
+
     def accumulate_lanes(
-        self, stmt: Accumulate, found: Accumulator, value: Value, context: Lanes
+        self, stmt: Accumulate, found: Accumulator, term: tuple[Value, ...], context: Lanes
     ) -> None:
         address = found.storage[context.copy]
         if found.indices is None and stmt.indices:
@@ -138,16 +147,18 @@ class LoopEmitter(MemoryEmitter):
                 address = self.b.emit(text, "ptr")
         element = element_type(stmt.buffer.dtype)
         old = self.b.emit(f"load <{context.lanes} x {element}>, {address}", element, context.lanes)
-        new = self.combine(stmt.fn, stmt.buffer.dtype, old, value)
+        new = self.combine(stmt.fn, stmt.buffer.dtype, old, *term)
         if context.mask is not None:
             new = self.b.emit(f"select {context.mask}, {new}, {old}", element, context.lanes)
         self.b.effect(f"store {new}, {address}")
 
-    def combine(self, fn: str, dtype: DType, a: Value, b: Value) -> Value:
-        """fn(a, b) on values of one dtype."""
-        lanes = max(a.lanes, b.lanes)
-        pair = (self.b.splat(a, lanes), self.b.splat(b, lanes))
-        return scalars.emit(self.b, fn, dtype, (dtype, dtype), pair)
+    def combine(self, fn: str, dtype: DType, total: Value, *term: Value) -> Value:
+        """fn(total, term) on values of one dtype; a term of two factors is added unrounded."""
+        lanes = max(v.lanes for v in (total, *term))
+        total, *factors = (self.b.splat(v, lanes) for v in (total, *term))
+        if len(factors) == 2:
+            return scalars.emit(self.b, "fma", dtype, (dtype,) * 3, (*factors, total))
+        return scalars.emit(self.b, fn, dtype, (dtype, dtype), (total, *factors))
 
     @contextmanager
     def copied(self, construct: Construct) -> Iterator[None]:
@@ -166,7 +177,11 @@ class LoopEmitter(MemoryEmitter):
         self.block = label
 
     def loop(self, var: str, begin: Value, end: Value, step: int, body: Callable[[], None]) -> None:
-        """for var from begin to end by step, skipped when empty."""
+        """for var from begin to end by step, skipped when empty; a single iteration is no loop."""
+        if is_literal(begin) and is_literal(end) and 0 < int(end.text) - int(begin.text) <= step:
+            self.env[var] = begin
+            body()
+            return
         n = self.label_number()
         head, done = f"loop{n}", f"done{n}"
         before = self.block

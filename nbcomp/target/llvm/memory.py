@@ -77,9 +77,16 @@ class MemoryEmitter(ValueEmitter):
     def locate_element(
         self, buffer: Buffer, indices: tuple[Expr, ...], context: Lanes
     ) -> tuple[Value, int | None]:
-        """The address (lane 0's), and the step per lane in elements; None: addresses per lane."""
-        with self.within(Construct.ADDRESS):
-            return self.address(buffer, indices, context)
+        """The address (lane 0's), and the step per lane in elements; None: addresses per lane.
+
+        Places in local memory are literals, so that LLVM can keep what is there in registers.
+        """
+        outer, self.near = self.near, buffer.role == "local"
+        try:
+            with self.within(Construct.ADDRESS):
+                return self.address(buffer, indices, context)
+        finally:
+            self.near = outer
 
     def address(
         self, buffer: Buffer, indices: tuple[Expr, ...], context: Lanes

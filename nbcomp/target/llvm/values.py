@@ -87,6 +87,7 @@ class ValueEmitter:
         self.writes = 0  # how many so far: what is read from written memory is known until the next
         self.volatile: dict[int, bool] = {}
         self.stack = 0
+        self.near = False  # integers are literals, whatever their size
 
     def come_from(self, origin: Origin) -> None:
         """Instructions from here on have this origin."""
@@ -117,7 +118,7 @@ class ValueEmitter:
 
     def integer(self, n: int) -> Value:
         """An i64: small ones as literals, large ones from the parameters."""
-        if abs(n) <= LITERAL:
+        if abs(n) <= LITERAL or self.near:
             return Value(str(n), "i64")
         if n < 0:
             positive = self.integer(-n)
@@ -151,7 +152,7 @@ class ValueEmitter:
 
     def scalar_index(self, expr: Affine, context: Lanes) -> Value:
         """The value of an affine index in lane 0."""
-        key = ("index", expr.terms, expr.constant)
+        key = ("index", expr.terms, expr.constant, self.near)
         if key not in context.memo:
             total = Value("0", "i64")
             for var, factor in expr.terms:
