@@ -81,7 +81,7 @@ class Remark:
     """One decision: what was done or not done, where, why, and the change that would help."""
 
     kind: Kind
-    topic: str  # "fusion", "vectorize", "parallel", "library", "memory", "numpy", ...
+    topic: str  # "fusion", "vectorize", "parallel", "library", "store", "copy", "numpy", ...
     reason: str
     location: Location | None = None
     hint: str = ""

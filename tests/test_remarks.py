@@ -48,7 +48,7 @@ def test_fused_or_stored() -> None:
 
     found = said(f, A, B)
     one(found, "applied fusion: np.exp(a): `np.exp(a)`: computed in the loops of")
-    stored = one(found, "analysis memory: np.exp(a) * 2: `h` is stored (12 KiB)")
+    stored = one(found, "analysis store: np.exp(a) * 2: `h` is stored (12 KiB)")
     assert "`h @ b` reads it later" in stored
     one(found, "missed fusion: h @ b: `h` and `h @ b` are kept apart")
 
@@ -60,26 +60,26 @@ def test_recomputed_or_kept() -> None:
         return e / e.sum(axis=-1, keepdims=True)
 
     found = said(softmax, TALL)
-    assert "`e` is kept for one row (1,200 bytes)" in one(found, "applied memory: np.exp(gap)")
+    assert "`e` is kept for one row (1,200 bytes)" in one(found, "applied store: np.exp(gap)")
 
     def variance(z: Any) -> Any:
         gap = z - z.mean(axis=-1, keepdims=True)
         return gap / np.sqrt((gap * gap).sum(axis=-1, keepdims=True))
 
-    again = one(said(variance, TALL), "applied memory: z - z.mean(axis=-1, keepdims=True)")
+    again = one(said(variance, TALL), "applied recompute: z - z.mean(axis=-1, keepdims=True)")
     assert "`gap` is computed again in each walk" in again
 
 
 def test_copied_or_in_place() -> None:
     found = said(lambda a, b: np.maximum(a @ b, 0), A, B)
-    assert "finished in place" in one(found, "applied memory: a @ b")
+    assert "finished in place" in one(found, "applied in place: a @ b")
     found = said(lambda a: np.reshape(a.T, (-1, 4)) + 1, A)
-    assert "a reshape counts on elements in C order" in one(found, "missed memory: ")
+    assert "a reshape counts on elements in C order" in one(found, "missed copy: ")
 
     def write(a: Any) -> None:
         a[1:-1] = a[2:] + a[:-2]
 
-    reason = one(said(write, A.copy()), "missed memory: ")
+    reason = one(said(write, A.copy()), "missed copy: ")
     assert "the new content of `a` is computed aside and copied there at the end" in reason
 
 

@@ -144,10 +144,10 @@ class GroupLowering:
             single = len(self.outputs) == 1 and self.group.kind == "map"
             if single and out.type == node.type and self.read_in_place(node):
                 reason = f"the product is written where {out.title} goes, and finished in place"
-                remark("applied", "memory", reason, node.location)
+                remark("applied", "in place", reason, node.location)
                 return buffer
         reason = f"the product ({node.type}) is stored before the rest of its kernel reads it"
-        remark("analysis", "memory", reason, node.location)
+        remark("analysis", "store", reason, node.location)
         return self.temp(node.name or "product", node.type.dtype, node.shape)
 
     def read_in_place(self, node: Node) -> bool:

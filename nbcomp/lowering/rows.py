@@ -67,7 +67,7 @@ class Rows(Reduction):
                 reason = (
                     f"{node.title} is computed again in each walk over a row: cheaper than kept"
                 )
-                remark("applied", "memory", reason, node.location)
+                remark("applied", "recompute", reason, node.location)
             elif self.price(node, keep) > CHEAP:
                 keep[node] = self.row_kept(node)
         return keep
@@ -79,7 +79,7 @@ class Rows(Reduction):
         shape = self.row_shape(node)
         size = math.prod(shape) * node.type.dtype.itemsize
         reason = f"{node.title} is kept for one row ({size:,} bytes) between the walks over it"
-        remark("applied", "memory", reason, node.location)
+        remark("applied", "store", reason, node.location)
         return self.local(node.name or f"{node.op.name}_row", node.type.dtype, shape)
 
     def row_shape(self, node: Node) -> tuple[int, ...]:

@@ -122,14 +122,14 @@ def whole_product(call: Call) -> None:
 def tiled(kernel: Kernel, loop: For, tile: int) -> None:
     """Loops over memory in two orders go block by block."""
     reason = f"read in blocks of {tile} columns, so that cache lines are used whole"
-    remark("applied", "memory", reason, _place(kernel, loop))
+    remark("applied", "tile", reason, _place(kernel, loop))
 
 
 def streamed(kernel: Kernel, buffer: Buffer) -> None:
     """A result is written past the caches."""
     size = buffer.nbytes / 2**20
     reason = f"`{buffer.name}` ({size:,.0f} MiB) is written past the caches, which it would flush"
-    remark("applied", "memory", reason, kernel.location)
+    remark("applied", "stream", reason, kernel.location)
 
 
 def _place(kernel: Kernel, loop: For) -> Location | None:

@@ -78,7 +78,7 @@ def test_marks_stand_on_the_lines_they_are_about(payload: dict[str, Any]) -> Non
     assert {
         (1, "applied", "fusion"),
         (2, "applied", "vectorize"),
-        (1, "applied", "memory"),
+        (1, "applied", "store"),
     } <= topics
 
 

@@ -44,7 +44,7 @@ def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
             annotated(view.source, view.remarks),
             opened=True,
         ),
-        "graph": lambda: section("Graph before and after the passes", _graphs(view)),
+        "graph": lambda: section("Graph before and after the passes", _graphs(view), opened=True),
         "kernels": lambda: section(f"Kernels ({len(view.kernels)})", _kernels(view, max_lines)),
         "passes": lambda: section(f"Passes ({len(view.passes)})", _passes(view, max_lines)),
     }

@@ -16,8 +16,8 @@ class Ink:
     coloured: bool = False
 
     def __call__(self, text: str, kind: str) -> str:
-        """The text in one of the kinds of `CODES`."""
-        if not self.coloured or not text:
+        """The text in one of the kinds of `CODES`; "" is as it is."""
+        if not self.coloured or not text or not kind:
             return text
         return f"\x1b[{CODES[kind]}m{text}\x1b[0m"
 

@@ -20,7 +20,7 @@ def text(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
     checks = [(c.level, c.words) for c in view.checks]
     sections = (
         ("check", "Levels checked", table(checks, width)),
-        ("remarks", "Line by line", annotated(view.source, view.remarks, width, ink)),
+        ("remarks", "Line by line", _marked(view, width, ink)),
         ("kernels", "Kernels", kernels_table(view, width, ink)),
         ("passes", "Passes", passes_table(view, width, ink)),
         ("speed", "Speed across batch sizes", speed_table(view, width, ink)),
@@ -45,6 +45,14 @@ def headline(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
         made = fill(sentence, width, "  ")
         facts.append(ink(made, kind) if tells else made)
     return "\n".join([ink(fill(view.title, width), "bold"), *facts])
+
+
+def _marked(view: View, width: int, ink: Ink) -> list[str]:
+    """The user's lines, with the reasons that ask for something; `%explain` has all of them."""
+    lines = annotated(view.source, view.remarks, width, ink, brief=True)
+    if view.source and view.named:
+        lines.append(ink(fill(f"Why, for each: %explain {view.name}", width, "  "), "faint"))
+    return lines
 
 
 def kernels_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from nbcomp.display.text.ink import PLAIN, Ink
 from nbcomp.display.text.tables import columns, cut, fill
@@ -16,17 +16,25 @@ RULE = "│"
 
 
 def annotated(
-    source: Source | None, remarks: Sequence[RemarkRow], width: int, ink: Ink = PLAIN
+    source: Source | None,
+    remarks: Sequence[RemarkRow],
+    width: int,
+    ink: Ink = PLAIN,
+    brief: bool = False,
 ) -> list[str]:
-    """The source with its marks, then the remarks about other places."""
+    """The source with its marks, then the remarks about other places.
+
+    brief: reasons only of what was not done or could be changed.
+    """
     if source is None:
         return remarks_list(remarks, width, ink)
     here = {(m.line, m.mark, m.topic, m.reason) for m in source.marks}
     rest = [r for r in remarks if (r.line, r.mark, r.topic, r.reason) not in here]
-    return [*_lines(source, width, ink), *remarks_list(rest, width, ink)]
+    told = [r for r in rest if not brief or r.mark == "missed" or r.hint]
+    return [*_lines(source, width, ink, brief), *remarks_list(told, width, ink)]
 
 
-def _lines(source: Source, width: int, ink: Ink) -> Iterable[str]:
+def _lines(source: Source, width: int, ink: Ink, brief: bool) -> Iterator[str]:
     digits = len(str(source.first + len(source.lines)))
     cost = any(share is not None for share in source.cost)
     for number, text in enumerate(source.lines, source.first):
@@ -34,27 +42,33 @@ def _lines(source: Source, width: int, ink: Ink) -> Iterable[str]:
         share = source.cost[number - source.first] if cost else None
         heat = f" {_heat(share)}" if cost else ""
         gutter = f"  {number:>{digits}}{heat} {RULE} "
-        yield _code(gutter, text, marks, width, ink)
-        below = " " * (len(gutter) - 2) + RULE + " "
+        below = " " * (len(gutter) - 2) + RULE + "   "
+        yield from _code(gutter, below, visible(text.expandtabs(4)), marks, width, ink)
         for mark in marks:
-            yield _reason(mark, below, width, ink)
+            if not brief or mark.mark == "missed" or mark.hint:
+                yield _reason(mark, below, width, ink)
 
 
-def _code(gutter: str, text: str, marks: Sequence[Mark], width: int, ink: Ink) -> str:
-    """A line of code, and the labels of its marks at the right edge where there is room."""
+def _code(
+    gutter: str, below: str, text: str, marks: Sequence[Mark], width: int, ink: Ink
+) -> Iterator[str]:
+    """A line of code, and the labels of its marks at its right, or below if there is no room."""
     labels = dict.fromkeys((m.mark, visible(label(m.mark, m.topic))) for m in marks)
-    text = visible(text.expandtabs(4))
-    plain = "  ".join(f"{SIGNS[mark]} {word}" for mark, word in labels)
-    room = width - len(gutter) - columns(text) - columns(plain)
-    line = ink(gutter, "faint") + (
-        ink(text, "bold")
-        if marks and columns(text) + len(gutter) <= width
-        else cut(text, width - len(gutter))
-    )
-    if not plain or room < 2:
-        return line.rstrip()
-    painted = "  ".join(ink(f"{SIGNS[mark]} {word}", INKS[mark]) for mark, word in labels)
-    return f"{line}{' ' * room}{painted}"
+    words = [f"{SIGNS[mark]} {word}" for mark, word in labels]
+    painted = [ink(w, INKS[mark]) for w, (mark, _) in zip(words, labels, strict=True)]
+    shown = cut(text, width - len(gutter))
+    line = ink(gutter, "faint") + ink(shown, "bold" if marks else "")
+    room = width - len(gutter) - columns(shown) - columns("  ".join(words))
+    if words and room >= 2:
+        yield f"{line}{' ' * room}{'  '.join(painted)}"
+        return
+    yield line.rstrip()
+    while words:
+        taken = 1
+        while taken < len(words) and columns("  ".join(words[: taken + 1])) <= width - len(below):
+            taken += 1
+        yield ink(below, "faint") + "  ".join(painted[:taken])
+        words, painted = words[taken:], painted[taken:]
 
 
 def _reason(mark: Mark, below: str, width: int, ink: Ink) -> str:

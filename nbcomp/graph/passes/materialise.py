@@ -39,7 +39,7 @@ def materialise(graph: Graph) -> Graph:
         new = tuple(_copy(i) if need else i for i, need in zip(inputs, needs, strict=True))
         for read in (i for i, need in zip(inputs, needs, strict=True) if need):
             why, hint = _why_whole(node)
-            remark("missed", "memory", f"{read.title} is copied: {why}", node.location, hint)
+            remark("missed", "copy", f"{read.title} is copied: {why}", node.location, hint)
         return apply(node.op, *new, name=node.name)
 
     body = rewrite(graph, rule)
@@ -49,7 +49,7 @@ def materialise(graph: Graph) -> Graph:
         base = storage(node)
         if _read_only(base) or base in taken:
             reason = f"{node.title} is returned as a copy: results are memory of their own"
-            remark("analysis", "memory", reason, node.location)
+            remark("analysis", "copy", reason, node.location)
             node = base = _copy(node)
         taken.add(base)
         outputs.append(node)

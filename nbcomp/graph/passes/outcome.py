@@ -63,7 +63,7 @@ def _stored(graph: Graph, group: Group, node: Node) -> Iterator[Remark]:
     if readers:
         size = _size(node.type.nbytes)
         reason = f"{node.title} is stored ({size}), since {_names(readers)} reads it later"
-        yield Remark("analysis", "memory", reason, node.location)
+        yield Remark("analysis", "store", reason, node.location)
 
 
 def _readers(graph: Graph, node: Node) -> Iterator[Node]:

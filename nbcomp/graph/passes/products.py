@@ -19,7 +19,7 @@ def choose_products(graph: Graph) -> Graph:
         dtype = node.type.dtype
         if node.shape[-2:] == (1, 1):
             reason = "a product with a single element is a sum: loops are generated for it"
-            remark("applied", "library", reason, node.location)
+            remark("applied", "loops", reason, node.location)
             return True
         if dtype in (FLOAT32, FLOAT64):
             remark("applied", "library", f"a {dtype} product: a call of BLAS", node.location)
