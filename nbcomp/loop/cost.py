@@ -63,6 +63,11 @@ INSTRUCTIONS = {
     "logaddexp2": 50,
 }
 
+# Those that stand for arithmetic of many steps; the others are one operation, if a slow one.
+ELEMENTARY = INSTRUCTIONS.keys() - {
+    *("divide", "sqrt", "reciprocal", "maximum", "minimum", "floor_divide", "remainder", "fmod"),
+}
+
 
 @dataclass(frozen=True)
 class Cost:

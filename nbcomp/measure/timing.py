@@ -68,7 +68,8 @@ class Neighbours:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
+    """Time without the garbage collector."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -102,7 +103,8 @@ def _loops(call: Function, args: Sequence[Any], kwargs: Mapping[str, Any], sampl
         loops = min(max(guess, 2 * loops), 10 * loops)
 
 
-def _timing(samples: Sequence[float], loops: int) -> Timing:
+def timing_of(samples: Sequence[float], loops: int) -> Timing:
+    """The median and the quartiles of samples of so many calls each."""
     low, median, high = np.percentile(samples, [25, 50, 75])
     return Timing(float(median), float(low), float(high), len(samples), loops)
 
@@ -132,7 +134,7 @@ def alternate(
     rounds = rounds or ROUNDS
     rest = (REST if rest is None else rest) if len(calls) > 1 else 0.0
     block = max(seconds / (rounds * len(calls)) - rest, 2 * SAMPLE)
-    with _no_collection():
+    with no_collection():
         loops = [_loops(*call, min(SAMPLE, seconds / 10)) for call in calls]
         if restore:
             loops = [min(count, DRIFT) for count in loops]
@@ -142,7 +144,7 @@ def alternate(
                 time.sleep(rest)
                 _sample(*call, 1)  # wakes this side's own threads
                 taken.extend(_block(call, count, block, ready))
-    return [(_timing(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
+    return [(timing_of(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
 
 
 def _nothing() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import builtins
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -220,24 +222,47 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
 
     Raises StepFailed when a step returns a status, MemoryError, and whatever a host step raises.
     """
-    slots: list[int] = [0] * plan.slots
-    keep = _place(plan, args, slots)
-    results = [_new(output, slots, args) for output in plan.outputs]
+    frame = framed(plan, args)
     for number, step in enumerate(plan.steps):
-        if isinstance(step, HostStep):
-            _host(step, slots)
-        elif status := _native(step, slots):
+        if status := prepared(step, frame)():
             raise StepFailed(number, status)
-    del keep
     results = [
         value[()] if isinstance(output, Output) and output.scalar else value
-        for output, value in zip(plan.outputs, results, strict=True)
+        for output, value in zip(plan.outputs, frame.results, strict=True)
     ]
     if plan.finish:
         return plan.finish(tuple(results))
     if plan.single:
         return results[0] if results else None
     return tuple(results)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The memory of one call: an address for each slot, the results, and what must stay alive."""
+
+    slots: list[int]
+    results: list[Any]
+    keep: list[Any]
+
+
+def framed(plan: Plan, args: tuple[Any, ...]) -> Frame:
+    """Memory for a call of a plan whose guards hold."""
+    slots: list[int] = [0] * plan.slots
+    keep = _place(plan, args, slots)
+    return Frame(slots, [_new(output, slots, args) for output in plan.outputs], keep)
+
+
+def prepared(step: Step | HostStep, frame: Frame) -> Callable[[], int]:
+    """A step of a plan on the memory of one call, ready to be run any number of times: its status.
+
+    The frame must stay alive meanwhile.
+    """
+    if isinstance(step, HostStep):
+        return partial(_host, step, frame.slots)
+    buffers = (ctypes.c_void_p * max(len(step.slots), 1))(*(frame.slots[i] for i in step.slots))
+    params = (ctypes.c_int64 * max(len(step.params), 1))(*step.params)
+    return pool.prepared(step.function, buffers, params, step.extent, step.grain)
 
 
 def _place(plan: Plan, args: tuple[Any, ...], slots: list[int]) -> list[Any]:
@@ -271,22 +296,17 @@ def _new(output: Output | Given, slots: list[int], args: tuple[Any, ...]) -> Any
     return array
 
 
-def _native(step: Step, slots: list[int]) -> int:
-    buffers = (ctypes.c_void_p * max(len(step.slots), 1))(*(slots[i] for i in step.slots))
-    params = (ctypes.c_int64 * max(len(step.params), 1))(*step.params)
-    return pool.run(step.function, buffers, params, step.extent, step.grain)
-
-
-def _host(step: HostStep, slots: list[int]) -> None:
-    """Call a library routine on views of the slots."""
+def _host(step: HostStep, slots: list[int]) -> int:
+    """Call a library routine on views of the slots: 0, since it raises what goes wrong."""
     inputs = [_view(slots, view) for view in step.inputs]
     if step.into:
         step.function(*inputs, out=_view(slots, step.outputs[0]))
-        return
+        return 0
     result = step.function(*inputs)
     results = result if len(step.outputs) != 1 else (result,)
     for view, value in zip(step.outputs, results, strict=True):
         np.copyto(_view(slots, view), value)
+    return 0
 
 
 def _view(slots: list[int], view: View) -> np.ndarray[Any, Any]:

@@ -12,6 +12,8 @@ import ctypes
 import os
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -150,23 +152,32 @@ def stop() -> None:
         _stop()
 
 
-def run(function: int, buffers: Any, params: Any, extent: int, grain: int) -> int:
-    """Run a step from Python (GIL released): its status.
+_STEP = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+)
+
+
+def prepared(
+    function: int, buffers: Any, params: Any, extent: int, grain: int
+) -> Callable[[], int]:
+    """A step that is ready to be run from Python (GIL released) any number of times: its status.
 
     buffers, params: ctypes arrays of pointers and int64.
     """
-    kind = ctypes.CFUNCTYPE(
-        ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-    )
+    places = ctypes.byref(buffers), ctypes.byref(params)  # which keep them alive
     native = library()
     if not grain or native is None:
-        return int(kind(function)(ctypes.addressof(buffers), ctypes.addressof(params), 0, extent))
+        return partial(_STEP(function), *places, 0, extent)
     start()
     pooled = native.function(
         "pool_run", ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, gil=False
     )
-    places = ctypes.addressof(buffers), ctypes.addressof(params)
-    return int(pooled(function, *places, 0, extent, grain))
+    return partial(pooled, function, *places, 0, extent, grain)
+
+
+def run(function: int, buffers: Any, params: Any, extent: int, grain: int) -> int:
+    """Run a step from Python once: its status."""
+    return int(prepared(function, buffers, params, extent, grain)())
 
 
 def _forget() -> None:

@@ -1,0 +1,239 @@
+"""Every kernel of a compiled program by itself, timed on the user's data and held against the
+machine's limits.
+
+The steps of the plan are run in order, again and again, and each is timed; so every kernel finds
+the caches as it does in a call.  Knows plans and loops; it must not know how numbers are shown.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from nbcomp.compiled import Compiled, CompiledKernel
+from nbcomp.errors import NbcompError
+from nbcomp.frontend.result import bind
+from nbcomp.loop.grammar import Store, walk
+from nbcomp.loop.work import Work, work_of
+from nbcomp.lowering.program import KernelStep, LibraryStep, touched
+from nbcomp.measure.arguments import kept, restore, twin
+from nbcomp.measure.limits import limits
+from nbcomp.measure.memory_plan import memory_plan, step_names
+from nbcomp.measure.roofline import KernelFigures, Limits, LineCost, Memory, Numbers
+from nbcomp.measure.timing import Neighbours, Timing, no_collection, quietly, timing_of
+from nbcomp.record import Location
+from nbcomp.runtime import interpret, pool
+from nbcomp.runtime.plan import HostStep, Step
+
+ROUNDS = 400  # runs of the whole program at most
+FEWEST = 3  # runs at least
+STEP = 20e-9  # seconds the native entry takes for a step that is not spread over threads
+
+
+def measure_numbers(
+    compiled: Compiled,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    seconds: float = 1.0,
+) -> Numbers:
+    """Time each kernel on these arguments for about `seconds`, and count what it does.
+
+    The caller's arrays are left as they are.  Raises NbcompError where a step fails.
+    """
+    neighbours = Neighbours()
+    known = limits()
+    captured = compiled.capture
+    with kept(captured.signature, captured.writes, args, kwargs or {}):
+        samples = _samples(compiled, args, kwargs or {}, seconds)
+    memory = memory_plan(compiled)
+    kernels, libraries, weights = [], [], []
+    for step in _steps(compiled, samples, memory):
+        timing = step.timing(known.call)
+        if step.kernel is None:
+            libraries.append((step.name, timing))
+            assert isinstance(step.program, LibraryStep)
+            weights.append({step.program.node.location: timing.median})
+        else:
+            figures = _figures(step, timing, known)
+            kernels.append(figures)
+            weights.append(_by_place(step.work, figures))
+    return Numbers(
+        known, tuple(kernels), memory, _lines(weights), tuple(libraries), neighbours.cores()
+    )
+
+
+# ----------------------------------------------------------------------------------------- timing
+
+
+def _samples(
+    compiled: Compiled, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float
+) -> list[list[float]]:
+    """For each step of the plan its seconds, one value per run of the whole plan."""
+    plan, writes = compiled.plan, bool(compiled.capture.writes)
+    given = (tuple(args), dict(kwargs))
+    copies = twin(given) if writes else given
+    values = compiled.native_values(bind(compiled.capture.signature, copies[0], copies[1]))
+    if why := interpret.mismatch(plan, values):
+        raise NbcompError(f"{compiled.name} was compiled for other arguments: {why}")
+    frame = interpret.framed(plan, values)
+    runs = [interpret.prepared(step, frame) for step in plan.steps]
+    taken: list[list[float]] = [[] for _ in runs]
+    again = partial(restore, copies, given)
+    end = time.perf_counter() + seconds
+    with quietly(), no_collection():
+        for number in range(ROUNDS):
+            if writes:
+                again()
+            for position, run in enumerate(runs):
+                start = time.perf_counter()
+                status = run()
+                taken[position].append(time.perf_counter() - start)
+                if status:
+                    name = plan.steps[position].name
+                    raise NbcompError(f"{name} cannot be timed: it ended with status {status}")
+            if number >= FEWEST and time.perf_counter() > end:
+                break
+    return [one[1:] for one in taken]  # the first run finds its memory untouched
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A step of the program: its samples by stage, and how near in time its buffers were used."""
+
+    name: str
+    program: KernelStep | LibraryStep
+    kernel: CompiledKernel | None
+    work: Work
+    stages: tuple[Step | HostStep, ...]
+    samples: tuple[list[float], ...]
+    distances: dict[str, float]  # memory -> bytes touched since it was last used
+
+    def timing(self, call: float) -> Timing:
+        """Of all stages together, less what calling them from Python takes."""
+        whole = [sum(max(s - call, 1e-9) for s in run) for run in zip(*self.samples, strict=True)]
+        return timing_of(whole, 1)
+
+    @property
+    def threads(self) -> int:
+        """How many threads its most parallel stage uses."""
+        return max((_threads(s) for s in self.stages), default=1)
+
+
+def _threads(step: Step | HostStep) -> int:
+    if isinstance(step, HostStep) or not step.grain:
+        return 1
+    return min(pool.threads(), math.ceil(step.extent / step.grain))
+
+
+def _steps(compiled: Compiled, samples: list[list[float]], memory: Memory) -> list[_Timed]:
+    """The steps of the program with those of the plan that belong to each."""
+    kernels, position, result = iter(compiled.kernels), 0, []
+    distances = _distances(compiled, {k: b.bytes for k, b in _slots(compiled, memory).items()})
+    for number, (step, name) in enumerate(
+        zip(compiled.program.steps, step_names(compiled), strict=True)
+    ):
+        kernel = next(kernels) if isinstance(step, KernelStep) else None
+        count = len(kernel.code.stages) if kernel else 1
+        part = slice(position, position + count)
+        position += count
+        near: dict[str, float] = {}
+        if kernel is not None and isinstance(step, KernelStep):
+            names = (b.memory for b in kernel.lowered.buffers)
+            near = {n: distances[number][s] for n, s in zip(names, step.slots, strict=True)}
+        work = work_of(kernel.lowered) if kernel else Work()
+        stages, own = compiled.plan.steps[part], tuple(samples[part])
+        result.append(_Timed(name, step, kernel, work, stages, own, near))
+    return result
+
+
+# --------------------------------------------------------------------------- against the machine
+
+
+def _slots(compiled: Compiled, memory: Memory) -> dict[int, Any]:
+    """The buffers of the memory plan by slot: it lists those that are touched, in order."""
+    used = sorted({slot for step in compiled.program.steps for slot in touched(step)})
+    return dict(zip(used, memory.buffers, strict=True))
+
+
+def _distances(compiled: Compiled, sizes: Mapping[int, int]) -> list[dict[int, float]]:
+    """For each step and slot the bytes of all that was touched since that slot was, itself included.
+
+    The program runs again and again, so before its first step comes its last.  Where all that fits
+    a cache, the slot is still in it (the reuse distance of a cache that keeps what was used last).
+    """
+    sets = [set(touched(step)) for step in compiled.program.steps]
+    result = []
+    for number, own in enumerate(sets):
+        found: dict[int, float] = {}
+        for slot in own:
+            seen: set[int] = set(own)
+            for back in range(1, len(sets) + 1):
+                before = sets[number - back]
+                seen |= before
+                if slot in before:
+                    break
+            found[slot] = float(sum(sizes[s] for s in seen))
+        result.append(found)
+    return result
+
+
+def _figures(step: _Timed, timing: Timing, known: Limits) -> KernelFigures:
+    assert step.kernel is not None
+    threads = step.threads
+    streamed = {
+        s.buffer.memory
+        for s in walk(step.kernel.kernel.stages)
+        if isinstance(s, Store) and s.streaming
+    }
+    traffic: dict[str, float] = defaultdict(float)
+    for memory in {**step.work.read, **step.work.written}:
+        near = known.level_of(step.distances[memory], threads)
+        traffic[near] += step.work.read[memory]
+        traffic["memory" if memory in streamed else near] += step.work.written[memory]
+    operations = step.work.operations
+    widest = max(operations, key=lambda size: operations[size] * size, default=4)
+    forks = sum(_threads(s) > 1 for s in step.stages)
+    return KernelFigures(
+        kernel=step.name,
+        timing=timing,
+        threads=threads,
+        dtype="float64" if widest >= 8 else "float32",
+        operations=float(sum(operations.values())),
+        traffic=tuple((level, size) for level, size in traffic.items() if size),
+        overhead=forks * known.fork + len(step.stages) * STEP,
+        limits=known,
+    )
+
+
+# ------------------------------------------------------------------------------------------ lines
+
+
+def _by_place(work: Work, figures: KernelFigures) -> dict[Location | None, float]:
+    """A kernel's seconds, distributed over the spans of the source.
+
+    By the bytes each asks for where memory limits the kernel, else by the instructions its
+    operators are estimated to take (`nbcomp.loop.cost`).
+    """
+    column = 1 if figures.bound in ("L2", "L3", "memory") else 0
+    shares = {place: pair[column] for place, pair in work.places.items()}
+    whole = sum(shares.values())
+    if not whole:
+        return {}
+    return {place: figures.timing.median * share / whole for place, share in shares.items()}
+
+
+def _lines(weights: Sequence[Mapping[Location | None, float]]) -> tuple[LineCost, ...]:
+    """The share of each line in all the time that can be put on a line."""
+    seconds: dict[tuple[str, int], float] = defaultdict(float)
+    for kernel in weights:
+        for place, value in kernel.items():
+            if place is not None:
+                seconds[place.file, place.line] += value
+    whole = sum(seconds.values()) or 1.0
+    costs = (LineCost(file, line, value / whole) for (file, line), value in seconds.items())
+    return tuple(sorted(costs, key=lambda c: -c.share))

@@ -1,0 +1,76 @@
+"""The memory plan of a compiled program as a timeline: every buffer over the steps.
+
+Knows programs; it must not know how they run.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from nbcomp.compiled import Compiled
+from nbcomp.lowering.program import ALIGN, KernelStep, live_ranges
+from nbcomp.measure.roofline import Held, Memory
+
+Role = Literal["input", "constant", "output", "temp"]
+
+
+def memory_plan(compiled: Compiled) -> Memory:
+    """What a call holds, and when each buffer is first and last touched."""
+    program = compiled.program
+    names, sizes = _described(compiled)
+    lives = live_ranges(program.steps, range(program.slots))
+    roles = _roles(compiled)
+    buffers = [
+        Held(names[slot], sizes[slot], program.temps.get(slot), *lives[slot], roles[slot])
+        for slot in sorted(lives)
+    ]
+    temps = [b.bytes for b in buffers if b.role == "temp"]
+    return Memory(
+        peak=sum(b.bytes for b in buffers if b.role != "temp") + program.arena,
+        arena=program.arena,
+        apart=sum(-(-n // ALIGN) * ALIGN for n in temps),
+        buffers=tuple(buffers),
+        steps=step_names(compiled),
+    )
+
+
+def step_names(compiled: Compiled) -> tuple[str, ...]:
+    """What each step runs: a kernel, or a routine of NumPy."""
+    return tuple(
+        step.kernel.name if isinstance(step, KernelStep) else f"numpy.{step.node.op.name}"
+        for step in compiled.program.steps
+    )
+
+
+def _roles(compiled: Compiled) -> dict[int, Role]:
+    program = compiled.program
+    roles: dict[int, Role] = dict.fromkeys(range(program.slots), "temp")
+    roles |= dict.fromkeys(range(len(compiled.captured.inputs)), "input")
+    roles |= dict.fromkeys(program.constants, "constant")
+    roles |= dict.fromkeys((s for s, _ in program.outputs if s not in program.temps), "output")
+    return roles
+
+
+def _described(compiled: Compiled) -> tuple[dict[int, str], dict[int, int]]:
+    """The name and the bytes of every slot."""
+    program, names, sizes = compiled.program, dict[int, str](), dict[int, int]()
+
+    def note(slot: int, name: str, size: int) -> None:
+        names.setdefault(slot, name)
+        sizes[slot] = max(sizes.get(slot, 0), size)
+
+    for slot, node in enumerate(compiled.captured.inputs):
+        note(slot, node.name or f"argument {slot}", node.type.nbytes)
+    for slot, array in program.constants.items():
+        note(slot, "a constant", array.nbytes)
+    kernels = iter(compiled.kernels)
+    for step in program.steps:
+        if isinstance(step, KernelStep):
+            for slot, buffer in zip(step.slots, next(kernels).lowered.buffers, strict=True):
+                note(slot, buffer.name, buffer.nbytes)
+        else:
+            slot, t = step.output
+            note(slot, step.node.name or step.node.op.name, t.nbytes)
+    for slot, t in program.outputs:
+        note(slot, "result", t.nbytes)
+    return names, sizes
