@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from nbcomp.compiled import Compiled, CompiledKernel
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.result import bind
@@ -22,7 +24,7 @@ from nbcomp.loop.grammar import Store, walk
 from nbcomp.loop.work import Work, work_of
 from nbcomp.lowering.program import KernelStep, LibraryStep, touched
 from nbcomp.measure.arguments import kept, restore, twin
-from nbcomp.measure.limits import limits
+from nbcomp.measure.limits import limits, nothing
 from nbcomp.measure.memory_plan import memory_plan, step_names
 from nbcomp.measure.roofline import KernelFigures, Limits, LineCost, Memory, Numbers
 from nbcomp.measure.timing import Neighbours, Timing, no_collection, quietly, timing_of
@@ -32,7 +34,10 @@ from nbcomp.runtime.plan import HostStep, Step
 
 ROUNDS = 400  # runs of the whole program at most
 FEWEST = 3  # runs at least
-STEP = 20e-9  # seconds the native entry takes for a step that is not spread over threads
+BEYOND = 1.05  # of a limit: then it was the limit that was measured wrong
+# Seconds the native entry takes for a step that is not spread over threads, and the least a step
+# is said to take: shorter ones cannot be told from calling them.
+STEP = 20e-9
 
 
 def measure_numbers(
@@ -46,20 +51,22 @@ def measure_numbers(
     The caller's arrays are left as they are.  Raises NbcompError where a step fails.
     """
     neighbours = Neighbours()
-    known = limits()
     captured = compiled.capture
     with kept(captured.signature, captured.writes, args, kwargs or {}):
         samples = _samples(compiled, args, kwargs or {}, seconds)
     memory = memory_plan(compiled)
+    steps = _steps(compiled, samples, memory)
+    known = limits()
+    if any(_figures(s, known).of_limit > BEYOND for s in steps if s.kernel):
+        known = limits(again=True)  # something disturbed them
     kernels, libraries, weights = [], [], []
-    for step in _steps(compiled, samples, memory):
-        timing = step.timing(known.call)
+    for step in steps:
         if step.kernel is None:
-            libraries.append((step.name, timing))
+            libraries.append((step.name, step.timing))
             assert isinstance(step.program, LibraryStep)
-            weights.append({step.program.node.location: timing.median})
+            weights.append({step.program.node.location: step.timing.median})
         else:
-            figures = _figures(step, timing, known)
+            figures = _figures(step, known)
             kernels.append(figures)
             weights.append(_by_place(step.work, figures))
     return Numbers(
@@ -73,7 +80,10 @@ def measure_numbers(
 def _samples(
     compiled: Compiled, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float
 ) -> list[list[float]]:
-    """For each step of the plan its seconds, one value per run of the whole plan."""
+    """For each step of the plan its seconds, one value per run of the whole plan.
+
+    Less what calling a step from Python takes, which is measured along with them.
+    """
     plan, writes = compiled.plan, bool(compiled.capture.writes)
     given = (tuple(args), dict(kwargs))
     copies = twin(given) if writes else given
@@ -81,7 +91,7 @@ def _samples(
     if why := interpret.mismatch(plan, values):
         raise NbcompError(f"{compiled.name} was compiled for other arguments: {why}")
     frame = interpret.framed(plan, values)
-    runs = [interpret.prepared(step, frame) for step in plan.steps]
+    runs = [nothing(), *(interpret.prepared(step, frame) for step in plan.steps)]
     taken: list[list[float]] = [[] for _ in runs]
     again = partial(restore, copies, given)
     end = time.perf_counter() + seconds
@@ -94,11 +104,13 @@ def _samples(
                 status = run()
                 taken[position].append(time.perf_counter() - start)
                 if status:
-                    name = plan.steps[position].name
+                    name = plan.steps[position - 1].name
                     raise NbcompError(f"{name} cannot be timed: it ended with status {status}")
             if number >= FEWEST and time.perf_counter() > end:
                 break
-    return [one[1:] for one in taken]  # the first run finds its memory untouched
+    calling = float(np.median(taken[0]))
+    # Not the first run, which finds its memory untouched.
+    return [[max(s - calling, STEP) for s in one[1:]] for one in taken[1:]]
 
 
 @dataclass(frozen=True)
@@ -113,10 +125,10 @@ class _Timed:
     samples: tuple[list[float], ...]
     distances: dict[str, float]  # memory -> bytes touched since it was last used
 
-    def timing(self, call: float) -> Timing:
-        """Of all stages together, less what calling them from Python takes."""
-        whole = [sum(max(s - call, 1e-9) for s in run) for run in zip(*self.samples, strict=True)]
-        return timing_of(whole, 1)
+    @property
+    def timing(self) -> Timing:
+        """Of all stages together."""
+        return timing_of([sum(run) for run in zip(*self.samples, strict=True)], 1)
 
     @property
     def threads(self) -> int:
@@ -161,7 +173,7 @@ def _slots(compiled: Compiled, memory: Memory) -> dict[int, Any]:
 
 
 def _distances(compiled: Compiled, sizes: Mapping[int, int]) -> list[dict[int, float]]:
-    """For each step and slot the bytes of all that was touched since that slot was, itself included.
+    """For each step and slot the bytes of all that was touched since that slot was, with itself.
 
     The program runs again and again, so before its first step comes its last.  Where all that fits
     a cache, the slot is still in it (the reuse distance of a cache that keeps what was used last).
@@ -182,7 +194,7 @@ def _distances(compiled: Compiled, sizes: Mapping[int, int]) -> list[dict[int, f
     return result
 
 
-def _figures(step: _Timed, timing: Timing, known: Limits) -> KernelFigures:
+def _figures(step: _Timed, known: Limits) -> KernelFigures:
     assert step.kernel is not None
     threads = step.threads
     streamed = {
@@ -200,7 +212,7 @@ def _figures(step: _Timed, timing: Timing, known: Limits) -> KernelFigures:
     forks = sum(_threads(s) > 1 for s in step.stages)
     return KernelFigures(
         kernel=step.name,
-        timing=timing,
+        timing=step.timing,
         threads=threads,
         dtype="float64" if widest >= 8 else "float32",
         operations=float(sum(operations.values())),

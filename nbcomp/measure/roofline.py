@@ -42,16 +42,14 @@ class Bandwidth:
 class Limits:
     """What this machine can do, measured.
 
-    call: seconds of a call, from Python, of a step that does nothing.  fork: seconds that spreading
-    work over all threads adds.  capacities: bytes of each cache.  seconds: how long measuring took.
-    others: the cores other programs kept busy meanwhile.
+    fork: seconds that spreading work over all threads adds.  capacities: bytes of each cache.
+    seconds: how long measuring took.  others: the cores other programs kept busy meanwhile.
     """
 
     name: str
     threads: int
     peaks: tuple[Peak, ...]
     bandwidths: tuple[Bandwidth, ...]
-    call: float
     fork: float
     capacities: tuple[tuple[str, int], ...]
     seconds: float
