@@ -27,13 +27,18 @@ MODULES = {
 LATE = {
     ("nbcomp", "load_ipython_extension"): {"nbcomp.magics"},
     ("nbcomp", "unload_ipython_extension"): {"nbcomp.magics"},
-    ("nbcomp.display.plot", "speedup_plot"): {"matplotlib", "matplotlib.figure"},
+    ("nbcomp.display.plot", "picture"): {"matplotlib", "matplotlib.figure"},
     ("nbcomp.display.plot", "_draw"): {"matplotlib.axes", "matplotlib.ticker"},
     ("nbcomp.graph.ir", "__str__"): {"nbcomp.graph.printer"},
     ("nbcomp.graph.op", "_expanded_type"): {"nbcomp.graph.ir"},
     ("nbcomp.graph.op", ""): {"nbcomp.graph.ir"},  # for the type checker
     ("nbcomp.graph.passes.fusion", "__str__"): {"nbcomp.graph.printer"},
     ("nbcomp.magics.measuring", "_operators"): {"nbcomp.frontend.trace"},
+    ("nbcomp.magics.measuring", "_measurements"): {
+        "nbcomp.measure.ablation",
+        "nbcomp.measure.kernels",
+        "nbcomp.measure.passes",
+    },
     ("nbcomp.magics.measuring", "check_levels"): {"nbcomp.levels"},
     ("nbcomp.loop.grammar", "__str__"): {"nbcomp.loop.printer"},
     ("nbcomp.loop.interpreter", "function"): {"scipy.special"},

@@ -24,9 +24,10 @@ from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Compiled, Fallback
 from nbcomp.display.view.remarks import RemarkRow
 from nbcomp.display.view.source import Source
-from nbcomp.display.view.view import SECTIONS, View, view
+from nbcomp.display.view.view import NOTHING, SECTIONS, View, view
 from nbcomp.display.visible import visible
 from nbcomp.measure.comparison import Comparison
+from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import Scaling
 
 Bundle = dict[str, Any]
@@ -62,11 +63,20 @@ class Report:
     max_lines: int = markup.MAX_LINES  # of each text in the HTML form
     show: tuple[str, ...] = SECTIONS
     full: bool = False  # nothing is cut, however large the notebook becomes
+    measured: Measured = NOTHING  # pass by pass, optimisation by optimisation, by kernel
 
     @cached_property
     def view(self) -> View:
         """What is shown, before it has a format."""
-        return view(self.compiled, self.comparison, self.scaling, self.checks, self.show, self.full)
+        return view(
+            self.compiled,
+            self.comparison,
+            self.scaling,
+            self.checks,
+            self.show,
+            self.full,
+            self.measured,
+        )
 
     @property
     def headline(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from nbcomp.display.drawing import Drawing
 from nbcomp.display.help import help_for
 from nbcomp.display.view.kernels import KernelRow
+from nbcomp.display.view.measured import measured_data, measured_pass
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.places import Places
 from nbcomp.display.view.texts import Budget, Text
@@ -66,6 +67,7 @@ class _Payload:
             "speed": [asdict(r) for r in view.speed],
             "speed_notes": list(view.speed_notes),
         }
+        data |= measured_data(view.measured)
         if view.source:
             data["source"] = self.source()
         data["places"] = [asdict(p) for p in self.places.places]
@@ -129,7 +131,9 @@ def _passes(view: View) -> Iterator[dict[str, Any]]:
     """The passes, with as much of their differences as fits."""
     left = Budget(None if view.full else MAX_DIFFS)
     for row in view.passes:
-        yield asdict(row) | {"diffs": list(_diffs(row, left))}
+        time = measured_pass(view.measured, row.level, row.name)
+        measured = {"measured": time} if time else {}
+        yield asdict(row) | {"diffs": list(_diffs(row, left))} | measured
 
 
 def _diffs(row: PassRow, left: Budget) -> Iterator[tuple[str, list[str]]]:

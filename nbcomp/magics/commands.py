@@ -63,6 +63,8 @@ def options(args: Any) -> Options:
         sizes=sizes(args.sizes) if args.sizes else tuple(settings.sizes),
         seconds=args.seconds or settings.seconds,
         check=getattr(args, "check", False),
+        measure=getattr(args, "measure", False),
+        ablate=getattr(args, "ablate", False),
         max_lines=settings.max_lines,
         show=sections(args.show) if args.show else tuple(settings.show),
     )
@@ -87,6 +89,12 @@ class CompilerMagics(Magics):
     )
     @argument("--inputs", "-i", type=unquoted, default="", help='arguments, such as "x, y"')
     @argument("--check", action="store_true", help="run every level; name the first wrong one")
+    @argument(
+        "--measure",
+        action="store_true",
+        help="the run time after each pass; each kernel against the machine's limits",
+    )
+    @argument("--ablate", action="store_true", help="what each optimisation is worth")
     @argument("--no-bench", action="store_true", help="compare with NumPy, but do not time")
     @argument("--sizes", help="batch sizes to time, such as 1,64,4096")
     @argument("--seconds", type=float, help="about how long the timing may take")

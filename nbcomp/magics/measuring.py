@@ -18,6 +18,7 @@ from nbcomp.magics.recording import Call, is_compiled
 from nbcomp.measure.arguments import kept, twin
 from nbcomp.measure.comparison import Comparison, check, compare
 from nbcomp.measure.differences import differences
+from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import SIZES, scaling
 
 INTERPRETED = 50_000  # elements of all values together that the loop interpreter may work on
@@ -28,11 +29,15 @@ class Options:
     """What a report is to hold.
 
     timed: timings, at these batch `sizes`, within about `seconds`.  check: the answer of each
-    level. max_lines: of each text.  show: the sections.
+    level. measure: the run time after each pass, and each kernel against the machine's limits;
+    ablate: each optimisation left out: both within about `seconds` more.  max_lines: of each text.
+    show: the sections.
     """
 
     timed: bool = True
     check: bool = False
+    measure: bool = False
+    ablate: bool = False
     sizes: tuple[int, ...] = SIZES
     seconds: float = 5.0
     max_lines: int = 200
@@ -81,7 +86,39 @@ def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Repor
     if options.check or not comparison.agrees:
         say(f"{name}: running every level …")
         checks = tuple(check_levels(call, reference))
-    return Report(compiled, call.value, comparison, sizes, checks, options.max_lines, options.show)
+    measured = Measured()
+    if comparison.agrees and (options.measure or options.ablate):
+        measured = _measurements(call, reference, options, lambda text: say(f"{name}: {text}"))
+    return Report(
+        compiled,
+        call.value,
+        comparison,
+        sizes,
+        checks,
+        options.max_lines,
+        options.show,
+        measured=measured,
+    )
+
+
+def _measurements(
+    call: Call, reference: Callable[..., Any], options: Options, say: Callable[[str], None]
+) -> Measured:
+    """What `--measure` and `--ablate` ask for."""
+    # They bring the whole compiler: not when the commands are loaded.
+    from nbcomp.measure.ablation import ablate
+    from nbcomp.measure.kernels import measure_numbers
+    from nbcomp.measure.passes import measure_passes
+
+    what = (call.compiled, call.args, call.kwargs)
+    passes = ablation = numbers = None
+    if options.measure:
+        say("timing each kernel …")
+        numbers = measure_numbers(*what, seconds=options.seconds / 5)
+        passes = measure_passes(*what, reference, options.seconds * 4 / 5, say)
+    if options.ablate:
+        ablation = ablate(*what, reference, options.seconds, say)
+    return Measured(passes, ablation, numbers)
 
 
 def _operators(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:

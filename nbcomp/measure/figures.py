@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from nbcomp.measure.roofline import Numbers
 from nbcomp.measure.timing import Ratio, Timing
 
 
@@ -95,3 +96,12 @@ class Ablation:
     rows: tuple[Without, ...]
     note: str = ""
     others: float = 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a compilation beyond its speed: each part is None where it was not."""
+
+    passes: PassTimes | None = None
+    ablation: Ablation | None = None
+    numbers: Numbers | None = None

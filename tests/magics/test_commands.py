@@ -185,3 +185,18 @@ def test_only_commands_that_work_are_suggested(data: Any) -> None:
     assert "%ir f asm" in str(data.value("%compile f(x)"))
     data.run("short = lambda v: v + 1")
     assert "%ir" not in str(data.value("%compile short(x)"))
+
+
+def test_measure_and_ablate_are_part_of_the_report(data: Any) -> None:
+    report = data.value("%compile f(x) --measure --ablate --seconds 0.4 --no-bench")
+    assert isinstance(report, Report)
+    measured = report.measured
+    assert [p.name for p in measured.passes.passes][:2] == ["capture", "algebra"]
+    assert measured.ablation.full is not None
+    assert [k.kernel for k in measured.numbers.kernels] == ["exp"]
+    assert all(p.same for p in measured.passes.passes)
+    said = str(report)
+    assert "Run time after each pass" in said
+    assert "Each optimisation left out in turn" in said
+    assert "Memory over the steps" in said
+    assert data.value("%compile f(x) --no-bench").measured.passes is None

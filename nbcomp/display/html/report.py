@@ -15,6 +15,7 @@ from nbcomp.display.html.blocks import (
     table,
 )
 from nbcomp.display.html.code import excerpt, pre
+from nbcomp.display.html.measured import measured_html
 from nbcomp.display.html.source import annotated
 from nbcomp.display.html.style import FAINT, STATUS
 from nbcomp.display.svg import PALETTE, data_uri, svg
@@ -47,6 +48,7 @@ def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
         "graph": lambda: section("Graph before and after the passes", _graphs(view), opened=True),
         "kernels": lambda: section(f"Kernels ({len(view.kernels)})", _kernels(view, max_lines)),
         "passes": lambda: section(f"Passes ({len(view.passes)})", _passes(view, max_lines)),
+        "measured": lambda: measured_html(view.measured, view.stages),
     }
     return root(_headline(view) + "".join(make() for k, make in makers.items() if k in view.show))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nbcomp.display.text.ink import PLAIN, Ink
+from nbcomp.display.text.measured import measured_text
 from nbcomp.display.text.source import annotated
 from nbcomp.display.text.tables import fill, table
 from nbcomp.display.view.speed import SpeedRow, speed_cells
@@ -28,6 +29,8 @@ def text(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
     for name, title, lines in sections:
         if lines and name in view.show:
             blocks.append("\n".join([ink(title, "bold"), *lines]))
+    if "measured" in view.show:
+        blocks += measured_text(view.measured, width, ink)
     if view.compiled:
         hint = 'All of it: .compiled.text("graph" | "loop" | "llvm" | "asm")'
         # A lambda or a callable object has no name that `%ir` could find.

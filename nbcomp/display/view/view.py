@@ -15,15 +15,20 @@ from nbcomp.display.drawing import Drawing, draw
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.headline import sentences, title
 from nbcomp.display.view.kernels import KernelRow, kernel_rows
+from nbcomp.display.view.measured import line_costs
 from nbcomp.display.view.passes import PassRow, pass_rows
 from nbcomp.display.view.reads import Compiled, Fallback
 from nbcomp.display.view.remarks import RemarkRow, remark_row
 from nbcomp.display.view.source import Source, source_of
 from nbcomp.display.view.speed import SpeedRow, speed_notes, speed_rows
 from nbcomp.measure.comparison import Comparison
+from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import Scaling
 
-SECTIONS = ("speed", "check", "graph", "kernels", "passes", "remarks")
+SECTIONS = ("speed", "check", "graph", "kernels", "passes", "remarks", "measured")
+
+
+NOTHING = Measured()
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class View:
     speed: tuple[SpeedRow, ...] = ()
     speed_notes: tuple[str, ...] = ()
     checks: tuple[LevelCheck, ...] = ()
+    measured: Measured = NOTHING
     show: tuple[str, ...] = SECTIONS
     full: bool = False  # nothing is cut to keep the notebook small
     compiled: Compiled | None = field(default=None, compare=False)
@@ -77,6 +83,7 @@ def view(
     checks: Sequence[LevelCheck] = (),
     show: Sequence[str] = SECTIONS,
     full: bool = False,
+    measured: Measured = NOTHING,
 ) -> View:
     """Collect what is to be shown: the headline, and those of `SECTIONS` that `show` names.
 
@@ -85,6 +92,7 @@ def view(
     if isinstance(compiled, Fallback):
         return _fallback_view(compiled)
     remarks = compiled.explain()
+    file = compiled.location.file if compiled.location else ""
     status, facts = sentences(compiled, comparison, checks)
     return View(
         name=compiled.name,
@@ -95,10 +103,11 @@ def view(
         passes=tuple(pass_rows(compiled.trace)),
         stages=tuple(compiled.trace.seconds.items()),
         remarks=tuple(map(remark_row, remarks)),
-        source=source_of(compiled, remarks),
+        source=source_of(compiled, remarks, line_costs(measured, file)),
         speed=tuple(speed_rows(scaling)),
         speed_notes=tuple(speed_notes(scaling)),
         checks=tuple(checks),
+        measured=measured,
         show=tuple(show),
         full=full,
         compiled=compiled,
