@@ -20,11 +20,10 @@ from nbcomp.loop.grammar import (
     For,
     Kernel,
 )
-from nbcomp.loop.places import places_by_use
 from nbcomp.origin import Construct
 from nbcomp.record import Location
 from nbcomp.target.llvm.builder import Value
-from nbcomp.target.llvm.debug import DebugTable, NoDebug
+from nbcomp.target.llvm.debug import DebugTable
 from nbcomp.target.llvm.loops import LoopEmitter
 from nbcomp.target.llvm.values import Lanes
 
@@ -69,7 +68,7 @@ def generate(kernel: Kernel, vector_bytes: int, located: bool = False) -> Kernel
     located: with debug locations, for a reader.
     """
     declarations: dict[str, str] = {}
-    debug = DebugTable(places_by_use(kernel)) if located else NoDebug()
+    debug = DebugTable(kernel) if located else None
     functions, stages = [], []
     names = {"kernel": kernel.name}
     for number, stage in enumerate(kernel.stages):
@@ -78,9 +77,9 @@ def generate(kernel: Kernel, vector_bytes: int, located: bool = False) -> Kernel
         functions.append(text)
         stages.append(code)
         declarations.update(emitter.b.declarations)
-    metadata = ["!4 = !{i32 1}", *debug.metadata(len(stages))]
+    metadata = ["!4 = !{i32 1}", *(debug.metadata(len(stages)) if debug else ())]
     text = "\n".join([*functions, *declarations.values(), *metadata])
-    return KernelCode(text + "\n", tuple(stages), names, debug.places)
+    return KernelCode(text + "\n", tuple(stages), names, debug.places if debug else ())
 
 
 class _Stage(LoopEmitter):
@@ -98,11 +97,11 @@ class _Stage(LoopEmitter):
             extent = self.stage.extent.constant
             begin, end = Value("%begin", "i64"), Value("%end", "i64")
             body = partial(self.body, self.stage.body, context)
-            with self.within(Construct.LOOP, self.stage.location):
+            with self.origins.within(Construct.LOOP, self.stage):
                 self.loop(self.stage.var, begin, end, 1, body)
         else:
             self.statement(self.stage, context)
-        with self.within(Construct.FRAME):
+        with self.origins.within(Construct.FRAME):
             self.b.effect("ret i64 0")
         symbol = f"kernel.{self.number}"
         return self._text(symbol), StageCode(
@@ -114,7 +113,7 @@ class _Stage(LoopEmitter):
         )
 
     def _text(self, symbol: str) -> str:
-        scope = self.debug.scope(self.number)
+        scope = self.origins.scope
         pointers = []
         for buffer in self.used:
             # Outputs and temps are the run time's own memory: nothing else points there.
@@ -126,7 +125,7 @@ class _Stage(LoopEmitter):
             f'define internal i64 @"{symbol}.code"({arguments}) noinline nounwind {scope} {{',
             "entry:",
             *self.entry,
-            f"  br label %body{self.prologue}",
+            f"  br label %body{self.origins.prologue}",
             *self.b.lines,
             "}",
             f'define i64 @"{symbol}"(ptr %buffers, ptr %params, i64 %begin, i64 %end) nounwind {{',

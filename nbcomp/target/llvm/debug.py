@@ -9,20 +9,23 @@ both (tests/provenance/test_code.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from nbcomp.loop.grammar import Expr, Kernel, Stmt
+from nbcomp.loop.places import construct_of, places_by_use
 from nbcomp.origin import Construct, Origin
 from nbcomp.record import Location
+from nbcomp.target.llvm.builder import Builder
 
 _CONSTRUCTS = tuple(Construct)
 
 
 class DebugTable:
-    """The debug locations of one kernel's text, numbered as they are met.
+    """The debug locations of one kernel's text, numbered as they are met."""
 
-    by_use: places of what has no location of its own, by id (`loop.places`).
-    """
-
-    def __init__(self, by_use: dict[int, Location]) -> None:
-        self.by_use = by_use
+    def __init__(self, kernel: Kernel) -> None:
+        self.by_use = places_by_use(kernel)
         self._places: dict[Location | None, int] = {None: 1}  # place -> line
         self._ids: dict[tuple[int, Origin], int] = {}  # (stage, origin) -> metadata id
 
@@ -31,10 +34,6 @@ class DebugTable:
         found = self._ids.setdefault((stage, origin), FIRST + len(self._ids))
         self._places.setdefault(origin.location, len(self._places) + 1)
         return f", !dbg !{found}"
-
-    def scope(self, stage: int) -> str:
-        """What is written behind the head of a stage's function."""
-        return f"!dbg !{_subprogram(stage)}"
 
     def metadata(self, stages: int) -> list[str]:
         """The definitions of all that was written, for the end of the module."""
@@ -59,20 +58,86 @@ class DebugTable:
         return tuple(self._places)
 
 
-class NoDebug(DebugTable):
-    """Writes nothing: the text that is compiled."""
+_NOTHING = nullcontext()
 
-    def __init__(self) -> None:
-        super().__init__({})
 
-    def mark(self, stage: int, origin: Origin) -> str:
-        return ""
+class Origins:
+    """Says where the instructions of a stage come from while they are written: nowhere.
 
-    def scope(self, stage: int) -> str:
-        return ""
+    This one is for the text that is compiled; `LocatedOrigins` for the one that is looked at.
+    """
 
-    def metadata(self, stages: int) -> list[str]:
-        return []
+    prologue = ""  # what is written behind an instruction of the prologue
+    scope = ""  # and behind the head of the stage's function
+
+    def within(
+        self, construct: Construct | None, node: Stmt | Expr | None = None
+    ) -> AbstractContextManager[None]:
+        """Instructions inside come from this construct and place; None: as outside."""
+        return _NOTHING
+
+    def expression(self, expr: Expr) -> AbstractContextManager[None]:
+        """Instructions inside compute this."""
+        return _NOTHING
+
+    def statement(self, stmt: Stmt) -> AbstractContextManager[None]:
+        """Instructions inside are a statement's, whatever is around it."""
+        return _NOTHING
+
+    def copied(self, construct: Construct | None) -> AbstractContextManager[None]:
+        """The statements inside are written once more, for this purpose."""
+        return _NOTHING
+
+
+class LocatedOrigins(Origins):
+    """Gives every instruction a debug location, by way of the builder."""
+
+    def __init__(self, builder: Builder, table: DebugTable, stage: int) -> None:
+        self.builder, self.table, self.stage = builder, table, stage
+        self.around = Construct.EXPRESSION  # COPY or TAIL: what the statements here are copies for
+        self.scope = f"!dbg !{_subprogram(stage)}"
+        prologue = Origin(None, Construct.PROLOGUE)
+        self.prologue = table.mark(stage, prologue)
+        self._set(prologue)
+
+    def within(
+        self, construct: Construct | None, node: Stmt | Expr | None = None
+    ) -> AbstractContextManager[None]:
+        place = self.place(node) or self.origin.location
+        return self._from(Origin(place, self._unless_tail(construct or self.origin.construct)))
+
+    def expression(self, expr: Expr) -> AbstractContextManager[None]:
+        return self.within(None, expr)
+
+    def statement(self, stmt: Stmt) -> AbstractContextManager[None]:
+        construct = self._unless_tail(construct_of(stmt) or self.around)
+        return self._from(Origin(self.place(stmt), construct))
+
+    @contextmanager
+    def copied(self, construct: Construct | None) -> Iterator[None]:
+        outer, self.around = self.around, self._unless_tail(construct or self.around)
+        with self.within(construct):
+            yield
+        self.around = outer
+
+    def place(self, node: Stmt | Expr | None) -> Location | None:
+        """The user's place of an expression or statement."""
+        return getattr(node, "location", None) or self.table.by_use.get(id(node))
+
+    @contextmanager
+    def _from(self, origin: Origin) -> Iterator[None]:
+        outer = self.origin
+        self._set(origin)
+        yield
+        self._set(outer)
+
+    def _set(self, origin: Origin) -> None:
+        self.origin = origin
+        self.builder.location = self.table.mark(self.stage, origin)
+
+    def _unless_tail(self, construct: Construct) -> Construct:
+        """Whatever is in a tail is the tail's."""
+        return Construct.TAIL if self.around == Construct.TAIL else construct
 
 
 def origin_of(places: tuple[Location | None, ...], line: int, column: int) -> Origin | None:

@@ -6,8 +6,7 @@ A vector loop evaluates its body on <W x T> values with the loop variable as bas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +35,7 @@ from nbcomp.loop.grammar import (
     walk,
 )
 from nbcomp.loop.lanes import lanes_of
-from nbcomp.loop.places import construct_of
-from nbcomp.origin import Construct, Origin
-from nbcomp.record import Location
+from nbcomp.origin import Construct
 from nbcomp.target.llvm import blas, scalars
 from nbcomp.target.llvm.builder import Value, element_type
 from nbcomp.target.llvm.memory import LLVM_ALIGN, MemoryEmitter
@@ -57,7 +54,7 @@ class Accumulator:
     buffer: Buffer
     indices: tuple[Expr, ...] | None  # None: the whole local buffer
     size: int
-    location: Location | None
+    stmt: Accumulate  # the first that adds to it
 
     def fits(self, stmt: Accumulate) -> bool:
         """Whether a statement adds to the same place (or another of a local) the same way."""
@@ -77,11 +74,8 @@ class LoopEmitter(MemoryEmitter):
             self.statement(stmt, context)
 
     def statement(self, stmt: Stmt, context: Lanes) -> None:
-        outer = self.origin
-        construct = self.unless_tail(construct_of(stmt) or self.around)
-        self.come_from(Origin(self.place(stmt), construct))
-        self.dispatch(stmt, context)
-        self.come_from(outer)
+        with self.origins.statement(stmt):
+            self.dispatch(stmt, context)
 
     def dispatch(self, stmt: Stmt, context: Lanes) -> None:
         match stmt:
@@ -159,14 +153,6 @@ class LoopEmitter(MemoryEmitter):
         if len(factors) == 2:
             return scalars.emit(self.b, "fma", dtype, (dtype,) * 3, (*factors, total))
         return scalars.emit(self.b, fn, dtype, (dtype, dtype), (total, *factors))
-
-    @contextmanager
-    def copied(self, construct: Construct) -> Iterator[None]:
-        """The statements inside are written once more, for this purpose."""
-        outer, self.around = self.around, self.unless_tail(construct)
-        with self.within(construct):
-            yield
-        self.around = outer
 
     def label_number(self) -> int:
         self.labels += 1
@@ -265,11 +251,11 @@ class LoopEmitter(MemoryEmitter):
                 stmt.var, Value("0", "i64"), start, block, lambda: self.copies(stmt, lanes, unroll)
             )
         if constant is None or constant % (lanes * unroll):
-            with self.copied(Construct.TAIL):
+            with self.origins.copied(Construct.TAIL):
                 self.tail(stmt, lanes, start, extent, constant)
         self.accumulators = outer
         for accumulator in made:
-            with self.within(Construct.REDUCTION, accumulator.location):
+            with self.origins.within(Construct.REDUCTION, accumulator.stmt):
                 self.finish(accumulator, lanes)
 
     def tail(
@@ -299,7 +285,7 @@ class LoopEmitter(MemoryEmitter):
     def copies(self, stmt: For, lanes: int, unroll: int) -> None:
         base = self.env[stmt.var]
         for copy in range(unroll):
-            with self.copied(Construct.COPY if copy else self.around):
+            with self.origins.copied(Construct.COPY if copy else None):
                 at = self.add(base, Value(str(copy * lanes), "i64"))
                 self.body(stmt.body, Lanes(lanes, stmt.var, at, None, copy))
 
@@ -329,7 +315,7 @@ class LoopEmitter(MemoryEmitter):
                 continue
             found = self.accumulators.get(s.buffer.memory)
             if found is None:
-                with self.within(Construct.REDUCTION, s.location):
+                with self.origins.within(Construct.REDUCTION, s):
                     found = self.new_accumulator(s, lanes, unroll)
                 self.accumulators[s.buffer.memory] = found
                 made.append(found)
@@ -356,7 +342,7 @@ class LoopEmitter(MemoryEmitter):
                 self.b.effect(f"store {start}, {where}")
             storage.append(Value(name, "ptr"))
         indices = None if local else stmt.indices
-        return Accumulator(storage, stmt.fn, stmt.buffer, indices, size, stmt.location)
+        return Accumulator(storage, stmt.fn, stmt.buffer, indices, size, stmt)
 
     def finish(self, accumulator: Accumulator, lanes: int) -> None:
         """Combine copies, then lanes, in a fixed tree, and add the result to the target."""

@@ -83,7 +83,7 @@ class MemoryEmitter(ValueEmitter):
         """
         outer, self.near = self.near, buffer.role == "local"
         try:
-            with self.within(Construct.ADDRESS):
+            with self.origins.within(Construct.ADDRESS):
                 return self.address(buffer, indices, context)
         finally:
             self.near = outer
@@ -191,7 +191,7 @@ class MemoryEmitter(ValueEmitter):
         version = self.writes if expr.buffer.memory in self.written else 0
         key = ("wide", expr.buffer.memory, start.terms, start.constant, version)
         if key not in context.memo:
-            with self.within(Construct.ADDRESS):
+            with self.origins.within(Construct.ADDRESS):
                 address = self.gep(expr.buffer, self.scalar_index(start, context))
             count = lanes * width
             text = f"load <{count} x {memory}>, {address}, align {expr.dtype.itemsize}"
@@ -277,7 +277,7 @@ class MemoryEmitter(ValueEmitter):
         if mask is None:
             whole = min(LLVM_ALIGN, align * context.lanes)
             how = f"align {whole}, !nontemporal !4" if streaming else f"align {align}"
-            with self.within(Construct.STREAMING if streaming else None):
+            with self.origins.within(Construct.STREAMING if streaming else None):
                 self.b.effect(f"store {value}, {address}, {how}")
             return
         name = f"llvm.masked.store.v{value.lanes}{mangle(value.element)}.p0"

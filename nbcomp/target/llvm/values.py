@@ -6,8 +6,6 @@ emitter, which the files that build on this one (`memory`, `loops`) share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from nbcomp.errors import Unsupported
@@ -29,11 +27,9 @@ from nbcomp.loop.grammar import (
     children,
     walk,
 )
-from nbcomp.origin import Construct, Origin
-from nbcomp.record import Location
 from nbcomp.target.llvm import scalars
 from nbcomp.target.llvm.builder import Builder, Value, element_type
-from nbcomp.target.llvm.debug import DebugTable
+from nbcomp.target.llvm.debug import DebugTable, LocatedOrigins, Origins
 
 LITERAL = 64  # integers up to this size are written into the code, larger ones are parameters
 
@@ -63,16 +59,14 @@ class ValueEmitter:
         number: int,
         stage: Stmt,
         vector_bytes: int,
-        debug: DebugTable,
+        debug: DebugTable | None,
         names: dict[str, str],
     ) -> None:
         self.kernel, self.number, self.stage = kernel, number, stage
-        self.vector_bytes, self.debug = vector_bytes, debug
+        self.vector_bytes = vector_bytes
         self.names = names
         self.b = Builder()
-        self.prologue = debug.mark(number, Origin(None, Construct.PROLOGUE))
-        self.around = Construct.EXPRESSION  # COPY and TAIL: what the statements here are a copy of
-        self.come_from(Origin(None, Construct.PROLOGUE))
+        self.origins = LocatedOrigins(self.b, debug, number) if debug else Origins()
         if vector_bytes == 64:  # the instructions that come with 512-bit vectors (machine.host)
             self.b.features = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
         self.entry: list[str] = []
@@ -89,33 +83,6 @@ class ValueEmitter:
         self.stack = 0
         self.near = False  # integers are literals, whatever their size
 
-    def come_from(self, origin: Origin) -> None:
-        """Instructions from here on have this origin."""
-        self.origin = origin
-        self.b.location = self.debug.mark(self.number, origin)
-
-    @contextmanager
-    def within(
-        self, construct: Construct | None = None, location: Location | None = None
-    ) -> Iterator[None]:
-        """Instructions inside come from this construct and place; None: as outside."""
-        outer = self.origin
-        self.come_from(
-            Origin(location or outer.location, self.unless_tail(construct or outer.construct))
-        )
-        try:
-            yield
-        finally:
-            self.come_from(outer)
-
-    def place(self, node: Expr | Stmt) -> Location | None:
-        """The user's place of an expression or statement."""
-        return getattr(node, "location", None) or self.debug.by_use.get(id(node))
-
-    def unless_tail(self, construct: Construct) -> Construct:
-        """Whatever is in a tail is the tail's."""
-        return Construct.TAIL if self.around == Construct.TAIL else construct
-
     def integer(self, n: int) -> Value:
         """An i64: small ones as literals, large ones from the parameters."""
         if abs(n) <= LITERAL or self.near:
@@ -125,9 +92,11 @@ class ValueEmitter:
             return self.b.emit(f"sub nsw i64 0, {positive.text}", "i64")
         if n not in self.params:
             k = len(self.params)
-            self.entry.append(f"  %pa{k} = getelementptr i64, ptr %params, i64 {k}{self.prologue}")
             self.entry.append(
-                f"  %param{k} = load i64, ptr %pa{k}, !invariant.load !4{self.prologue}"
+                f"  %pa{k} = getelementptr i64, ptr %params, i64 {k}{self.origins.prologue}"
+            )
+            self.entry.append(
+                f"  %param{k} = load i64, ptr %pa{k}, !invariant.load !4{self.origins.prologue}"
             )
             self.params[n] = Value(f"%param{k}", "i64")
         return self.params[n]
@@ -169,7 +138,7 @@ class ValueEmitter:
             return self.env[expr.name]
         key = (id(expr), self.writes if self.may_change(expr) else 0)
         if key not in context.memo:
-            with self.within(location=self.place(expr)):
+            with self.origins.expression(expr):
                 context.memo[key] = self._compute(expr, context)
         return context.memo[key]
 
