@@ -12,6 +12,7 @@ _PUBLIC = {
     "jit": "nbcomp.jitted",
     "compile": "nbcomp.pipeline",
     "compile_for": "nbcomp.pipeline",
+    "cpus": "nbcomp.measure.cpus",
     "NumpyFallback": "nbcomp.jitted",
     "Compiled": "nbcomp.compiled",
     "CaptureError": "nbcomp.errors",

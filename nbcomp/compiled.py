@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,8 @@ from nbcomp.provenance import Provenance, kernel_listing, provenance
 from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
-from nbcomp.target.base import Code
+from nbcomp.target.base import Code, Target
+from nbcomp.target.llvm.cpus import target_for, without_on
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Compiled:
     cold: bool
     threads: int
     target: str
+    recompile: Callable[[Compiled, Options, Target], Compiled]
     options: Options = EVERYTHING
 
     @property
@@ -109,6 +111,16 @@ class Compiled:
         if level == "loop":
             return str(self.program)
         return "\n\n".join(k.text(level) for k in self.kernels)
+
+    def for_cpu(self, name: str) -> Compiled:
+        """The same program compiled for another CPU, to look at or, where this machine can, to run.
+
+        name: "sse2", "avx2", "avx512", "amx", "neon", "sve", "rvv", "wasm", "ptx" or "host", as in
+        `target.llvm.cpus`.  Calling what this machine cannot run raises NbcompError and says why.
+        Raises ValueError for another name.
+        """
+        options = Options(self.options.without | without_on(name))
+        return self.recompile(self, options, target_for(name))
 
     def provenance(self) -> Provenance:
         """Where each machine instruction comes from: a table, one row an instruction."""

@@ -37,17 +37,14 @@ class Construct(StrEnum):
     )
     STREAMING = "streaming store", "Writes past the caches what would not fit into them."
     CALL = "library call", "A routine of a library, and the arguments it takes by address."
-    BRANCH = "branch", "Chooses which statements run; all lanes agree."
+    BRANCH = "branch", "Goes on elsewhere: which statements run next; all lanes agree."
     HELPER = "helper", "A scalar function that loops or branches, kept as a function of its own."
     # What only machine code has:
     CONSTANT = "constant", "A number the compiler needs, brought from read-only memory."
     SPILL = "spill", "A value moved to the stack and back: there were more values than registers."
     MOVE = "register move", "A copy between registers, where a value must be in another one."
     FRAME = "frame", "Entry and exit of a function: registers saved, stack reserved, cleaned up."
-    ALIGNMENT = (
-        "alignment",
-        "Does nothing: puts the next loop at an address that is fetched faster.",
-    )
+    MODE = "mode", "Says how the next instructions work: on how many lanes, rounded how."
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from nbcomp.graph.passes.products import choose_products, sum_products
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import KernelStep, LibraryStep, Program, lower_program
-from nbcomp.machine import host
+from nbcomp.machine import Machine, host
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.record import Snapshot, Trace
 from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
@@ -145,16 +145,17 @@ def compile_capture(
         cold=not all(k.known for k in compiled),
         threads=threads(),
         target=f"{target.describe()}, {threads()} threads",
+        recompile=recompile,
         options=options,
     )
 
 
-def recompile(compiled: Compiled, options: Options) -> Compiled:
-    """The same captured program for this machine, with other options."""
+def recompile(compiled: Compiled, options: Options, target: Target | None = None) -> Compiled:
+    """The same captured program with other options, for this machine or another target."""
     begin = time.perf_counter()
     trace = Trace(seconds={"capture": compiled.trace.seconds["capture"]})
     return compile_capture(
-        compiled.function, compiled.capture, trace, begin, host_target(), options
+        compiled.function, compiled.capture, trace, begin, target or host_target(), options
     )
 
 
@@ -223,7 +224,7 @@ def _kernels(
             kernels.append(None)
             steps.append(_host_step(step))
             continue
-        kernel = _scheduled(step.kernel, trace, options)
+        kernel = _scheduled(step.kernel, trace, options, target.machine)
         code = target.compile(kernel, trace)
         compiled = CompiledKernel(kernel.name, step.group, step.kernel, kernel, code)
         kernels.append(compiled)
@@ -232,13 +233,13 @@ def _kernels(
     return kernels, steps
 
 
-def _scheduled(kernel: Kernel, trace: Trace, options: Options) -> Kernel:
+def _scheduled(kernel: Kernel, trace: Trace, options: Options, machine: Machine) -> Kernel:
     lowered = Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
     trace.record(lowered)
     for step in schedule(options):
         begin = time.perf_counter()
         with trace.timed("schedule"):
-            kernel = step(kernel, host())
+            kernel = step(kernel, machine)
         spent = time.perf_counter() - begin
         name, description = step.__name__, _summary(step)
         trace.record(Snapshot(name, "loop", description, kernel, spent, kernel=kernel.name))

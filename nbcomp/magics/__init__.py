@@ -1,4 +1,4 @@
-"""The notebook's commands: `%%compile`, `%compile`, `%ir`, `%explain`, `%bench`.
+"""The notebook's commands: `%%compile`, `%compile`, `%ir`, `%explain`, `%bench`, `%cpus`.
 
 `load` and `unload` are what `%load_ext nbcomp` and `%unload_ext nbcomp` run; loading twice changes
 nothing.  Nothing here plots or compiles until a command is used.
@@ -15,16 +15,17 @@ from nbcomp.display.bundle import Bundle, Report
 from nbcomp.display.view.reads import Compiled
 from nbcomp.magics.commands import CompilerMagics
 from nbcomp.magics.completion import add_completion, remove_completion
+from nbcomp.magics.cpus import CpuMagics
 from nbcomp.magics.settings import add_settings, remove_settings
 
 _COMPILED = "nbcomp.compiled.Compiled"
-COMMANDS = {"line": ("compile", "ir", "explain", "bench"), "cell": ("compile",)}
+COMMANDS = {"line": ("compile", "ir", "explain", "bench", "cpus"), "cell": ("compile",)}
 
 
 def load(shell: InteractiveShell) -> None:
     """Register the commands, their settings and completion; what is there already is replaced."""
     add_settings(shell)
-    shell.register_magics(CompilerMagics(shell))
+    shell.register_magics(CompilerMagics(shell), CpuMagics(shell))
     add_completion(shell)
     _bundles(shell).for_type_by_name("nbcomp.compiled", "Compiled", show_compiled)
 

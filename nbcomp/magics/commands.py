@@ -70,6 +70,14 @@ def options(args: Any) -> Options:
     )
 
 
+def for_cpu(compiled: Any, name: str) -> Any:
+    """The compiled function for another CPU."""
+    try:
+        return compiled.for_cpu(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
 SHOW_HELP = f"sections of the report: {','.join(SECTIONS)}"
 
 
@@ -148,11 +156,14 @@ class CompilerMagics(Magics):
     @argument(
         "--raw", action="store_true", help="with all directives and metadata, as tools want it"
     )
+    @argument("--cpu", default="host", help="for another CPU: sse2, avx2, avx512, neon, ptx, …")
     @line_magic
     def ir(self, line: str) -> Listing:
         """The text of a compiled function at one level: its graph, loops, LLVM IR or assembly."""
         args = parse_argstring(self.ir, line)
         compiled = compiled_named(self.notebook, args.function)
+        if args.cpu != "host":
+            compiled = for_cpu(compiled, args.cpu)
         text = compiled.text(args.level)
         if args.level in ("llvm", "asm") and not args.raw:
             text = "\n\n".join(kernel_text(k, args.level) for k in compiled.kernels)

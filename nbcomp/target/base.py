@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nbcomp.loop.grammar import Kernel
+from nbcomp.machine import Machine
 from nbcomp.origin import Listing
 from nbcomp.record import Trace
 
@@ -63,8 +64,8 @@ class Target(Protocol):
         """The texts it has, in the order they are made."""
 
     @property
-    def vector_bytes(self) -> int:
-        """Bytes of a vector register."""
+    def machine(self) -> Machine:
+        """What kernels are scheduled for."""
 
     def describe(self) -> str:
         """The machine in a few words."""

@@ -11,6 +11,7 @@ from typing import Any
 from nbcomp.loop.grammar import Kernel
 from nbcomp.loop.interpreter import interpret
 from nbcomp.loop.printer import print_kernel
+from nbcomp.machine import Machine, host
 from nbcomp.origin import Listing
 from nbcomp.record import Trace
 from nbcomp.target.base import Stage
@@ -42,7 +43,11 @@ class InterpretedTarget:
 
     name: str = "interpreted"
     levels: tuple[str, ...] = ()
-    vector_bytes: int = 16
+
+    @property
+    def machine(self) -> Machine:
+        """This machine."""
+        return host()
 
     def describe(self) -> str:
         """What runs the program."""

@@ -200,3 +200,15 @@ def test_measure_and_ablate_are_part_of_the_report(data: Any) -> None:
     assert "Each optimisation left out in turn" in said
     assert "Memory over the steps" in said
     assert data.value("%compile f(x) --no-bench").measured.passes is None
+
+
+def test_ir_for_another_cpu(data: Any) -> None:
+    assert "ymm" in str(data.value("%ir f asm --cpu avx2"))
+    assert "f32x4" in str(data.value("%ir f asm --cpu wasm"))
+    assert "no CPU 'avx3'" in usage_error(data, "%ir f asm --cpu avx3")
+
+
+def test_cpus(data: Any) -> None:
+    table = data.value("%cpus f(x) --seconds 0.1")
+    assert table["host"].timing is not None
+    assert "AArch64 NEON" in repr(table)

@@ -68,6 +68,18 @@ def test_rows_are_instructions_with_the_lines_of_the_cell(
     assert all(row.text and row.kind for row in table)
 
 
+CPUS = ("sse2", "avx2", "avx512", "neon", "sve", "rvv", "wasm", "ptx")
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("name", programs())
+def test_they_are_on_every_cpu(name: str, cpu: str, compiled: Callable[[str], Compiled]) -> None:
+    table = compiled(name).for_cpu(cpu).provenance()
+    assert len(table.in_loops) > 10
+    # Spills of whole RISC-V registers go through a pointer and are not recognised.
+    assert table.mapped >= (0.9 if cpu == "rvv" else ENOUGH)
+
+
 # ------------------------------------------------------------------------------- the right answer
 
 HOST = re.search(r"AVX-512|256-bit", compile(gelu, np.ones(9, np.float32)).target)

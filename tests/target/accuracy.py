@@ -211,7 +211,8 @@ def around_multiples(dtype: np.dtype, rng: np.random.Generator, count: int) -> A
     exact = k.astype(np.longdouble) * (np.longdouble(np.pi) / 2)
     near = exact.astype(dtype)
     steps = rng.integers(-2, 3, count)
-    return near + steps.astype(dtype) * np.spacing(near)
+    moved: Array = near + steps.astype(dtype) * np.spacing(near)
+    return moved
 
 
 def samples(dtype: np.dtype, rng: np.random.Generator, count: int) -> Iterator[Array]:

@@ -219,7 +219,12 @@ class Flow:
     # ------------------------------------------------------------------------------------ values
 
     def uses(self, start: int) -> set[int]:
-        """The instructions that may read what this one writes."""
+        """The instructions that may read what this one writes.
+
+        Where operands are on a stack, the next instruction stands for those that take them.
+        """
+        if self.dialect.nested:
+            return {start + 1} & set(range(len(self.instructions)))
         return {k for name in self._writes[start] for k in self._uses_of(name, start)}
 
     def _uses_of(self, name: str, start: int) -> Iterator[int]:

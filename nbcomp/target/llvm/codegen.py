@@ -59,13 +59,22 @@ class KernelCode:
         return _CANONICAL.sub(lambda found: self.names.get(found[0], found[0]), text)
 
 
+AVX512 = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
+
 _CANONICAL = re.compile(r"(?<=[%@])(?:input|output|temp|local)\d+\b|\bkernel(?=\.\d)")
 
 
-def generate(kernel: Kernel, vector_bytes: int, located: bool = False) -> KernelCode:
+def generate(
+    kernel: Kernel,
+    vector_bytes: int,
+    located: bool = False,
+    x86: bool = True,
+    attributes: str = "",
+) -> KernelCode:
     """LLVM IR of a kernel for vectors of `vector_bytes`.  Raises Unsupported for what has none.
 
-    located: with debug locations, for a reader.
+    located: with debug locations, for a reader.  x86: with x86-64's own instructions, where vectors
+    of this width have them.  attributes: LLVM's, of the functions that do the work.
     """
     declarations: dict[str, str] = {}
     debug = DebugTable(kernel) if located else None
@@ -73,6 +82,9 @@ def generate(kernel: Kernel, vector_bytes: int, located: bool = False) -> Kernel
     names = {"kernel": kernel.name}
     for number, stage in enumerate(kernel.stages):
         emitter = _Stage(kernel, number, stage, vector_bytes, debug, names)
+        # What comes with 512-bit vectors (machine.host).
+        emitter.b.features = AVX512 if x86 and vector_bytes == 64 else frozenset()
+        emitter.attributes = f"noinline nounwind {attributes}".rstrip()
         text, code = emitter.function()
         functions.append(text)
         stages.append(code)
@@ -84,6 +96,8 @@ def generate(kernel: Kernel, vector_bytes: int, located: bool = False) -> Kernel
 
 class _Stage(LoopEmitter):
     """One stage of a kernel becoming a function."""
+
+    attributes = ""  # LLVM's
 
     def function(self) -> tuple[str, StageCode]:
         """The text of the stage's two functions: one with typed pointers, one to unpack them."""
@@ -122,7 +136,7 @@ class _Stage(LoopEmitter):
             pointers.append(f"ptr {own}{access}captures(none) {self.pointers[buffer.memory].text}")
         arguments = ", ".join([*pointers, "ptr noalias readonly %params", "i64 %begin", "i64 %end"])
         lines = [
-            f'define internal i64 @"{symbol}.code"({arguments}) noinline nounwind {scope} {{',
+            f'define internal i64 @"{symbol}.code"({arguments}) {self.attributes} {scope} {{',
             "entry:",
             *self.entry,
             f"  br label %body{self.origins.prologue}",

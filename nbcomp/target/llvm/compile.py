@@ -15,6 +15,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Kernel
 from nbcomp.machine import Machine, host
 from nbcomp.origin import Listing
@@ -28,11 +29,17 @@ from nbcomp.target.llvm.listing import assembly_listing, llvm_listing
 
 @dataclass(frozen=True)
 class Cpu:
-    """What code is generated for: an LLVM triple, CPU name and feature string."""
+    """What code is generated for: an LLVM triple, CPU name, feature string, function attributes."""
 
     triple: str
     name: str
     features: str
+    attributes: str = ""
+
+    @property
+    def x86(self) -> bool:
+        """Whether x86-64's own instructions may be written."""
+        return self.triple.startswith("x86_64")
 
 
 @cache
@@ -157,7 +164,8 @@ def compile_kernel(code: KernelCode, cpu: Cpu) -> tuple[MachineCode, bool]:
 def _compiled(code: KernelCode, cpu: Cpu) -> MachineCode:
     start = time.perf_counter()
     # Symbols are process-wide: make them unique by content.
-    tag = hashlib.blake2b(code.text.encode(), digest_size=8).hexdigest()
+    content = f"{cpu.name} {cpu.features}\n{code.text}"
+    tag = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
     unique = {s.symbol: f"{s.symbol}.{tag}" for s in code.stages}
     text = code.text
     for symbol, name in unique.items():
@@ -194,7 +202,10 @@ class LlvmCode:
     @cached_property
     def located(self) -> KernelCode:
         """The code as it was generated, with locations."""
-        return generate(self.kernel, self.vector_bytes, located=True)
+        cpu = self.machine.cpu
+        return generate(
+            self.kernel, self.vector_bytes, located=True, x86=cpu.x86, attributes=cpu.attributes
+        )
 
     @cached_property
     def _optimised(self) -> str:
@@ -237,10 +248,14 @@ class LlvmCode:
 
 @dataclass(frozen=True)
 class LlvmTarget:
-    """Machine code for a CPU; loaded into this process only if it is this machine's."""
+    """Machine code for a CPU; loaded into this process only if this machine can run it.
+
+    refusal: why it cannot; then there are the texts, and calling the program says so.
+    """
 
     cpu: Cpu
     machine: Machine
+    refusal: str = ""
     name: str = "llvm"
     levels: tuple[str, ...] = ("llvm-before", "llvm", "asm")
 
@@ -253,18 +268,25 @@ class LlvmTarget:
         """The machine in a few words."""
         width = {64: "AVX-512", 32: "256-bit", 16: "128-bit"}.get(self.vector_bytes, "")
         arch = self.cpu.triple.split("-")[0]
+        if arch != "x86_64":
+            return self.machine.name
         return f"{arch} {width} vectors ({self.vector_bytes // 4} float32 lanes)"
 
     def compile(self, kernel: Kernel, trace: Trace) -> LlvmCode:
         """LLVM IR, then machine code, unless equal code is there already."""
         with trace.timed("code generation"):
-            code = generate(kernel, self.vector_bytes)
-        with trace.timed("LLVM"):
-            made, new = compile_kernel(code, self.cpu)
+            code = generate(
+                kernel, self.vector_bytes, x86=self.cpu.x86, attributes=self.cpu.attributes
+            )
+        if self.refusal:
+            made, new = MachineCode(code.text, self.cpu, {}, 0.0), True
+        else:
+            with trace.timed("LLVM"):
+                made, new = compile_kernel(code, self.cpu)
         stages = tuple(
             Stage(
                 f"{kernel.name}.{n}",
-                made.addresses[s.symbol],
+                self._refuse if self.refusal else made.addresses[s.symbol],
                 s.slots,
                 s.params,
                 s.extent,
@@ -273,6 +295,9 @@ class LlvmTarget:
             for n, s in enumerate(code.stages)
         )
         return LlvmCode(kernel, code, made, not new, stages, self.vector_bytes)
+
+    def _refuse(self, *arrays: object) -> tuple[()]:
+        raise NbcompError(f"this is code for {self.machine.name}: {self.refusal}")
 
 
 @cache

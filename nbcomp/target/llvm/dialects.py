@@ -44,7 +44,8 @@ class Dialect:
     will, go to a label.  frame: whole instructions that only set up or leave a function.  stack: an
     operand in the function's own frame.  constant: an operand that is a number of the compiler's.
     updates: mnemonics whose destination is read, too.  arguments: registers a call reads.
-    data: instructions on the program's numbers, which are not just counting and addresses.
+    data: instructions on the program's numbers, which are not just counting and addresses.  mode:
+    mnemonics that compute nothing and say how others work.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Dialect:
     stack: str = NEVER
     constant: str = NEVER
     updates: str = NEVER
+    mode: str = NEVER
     arguments: tuple[str, ...] = ()
     destination_last: bool = False
     nested: bool = False  # control flow is blocks of the text, operands are on a stack
@@ -86,7 +88,7 @@ X86 = Dialect(
         mul=r"v?mul[ps][sdh]|v?pmul\w+|v?pmadd\w+|i?mul[bwlq]?",
         mask=r"k(?:mov|and|or|xor|xnor|not|shift|unpck|add|test)\w+|v?p?movmsk\w+|vpmov[bwdq]2m"
         r"|vpmovm2[bwdq]",
-        compare=r"v?(?:min|max|cmp\w*|u?comi)[ps][sdh]|v?p(?:cmp|min|max|test)\w+|vp?testn?m?\w+"
+        compare=r"v?(?:min|max|cmp\w*|u?comi)[ps][sdh]|v?p(?:cmp|min|max|test)\w*|v?p?test\w+"
         r"|vfpclass\w+|(?:cmp|test)[bwlq]|set\w+|cmov\w+",
         convert=r"v?cvt\w+|v?p?mov[sz]x\w+|v?round\w+|vrndscale\w+|vget(?:exp|mant)\w+"
         r"|vscalef\w+|vfixupimm\w+|vreduce\w+|vpmovu?s?[wdq][bwd]|mov[sz][bwl][wlq]"
@@ -142,18 +144,18 @@ ARM = Dialect(
         branch=r"b|b\.\w+|bc\.\w+|br|ret|cbn?z|tbn?z",
         load=r"ld\w*",
         store=r"st\w*",
-        fma=r"f(?:n?ml[as]|n?m(?:add|sub)|mad|msb|nmad|nmsb)\w*|ml[as]|mad|msb",
+        fma=r"f(?:n?ml[as]|n?m(?:add|sub)|mad|msb|nmad|nmsb)\w*|ml[as]|mad|msb|m(?:add|sub)",
         div=r"f?s?u?div\w*|f?r?sqrt\w*|frecp\w*",
         mul=r"fn?mul\w*|[su]?mul\w*|pmul\w*",
         mask=r"p(?:true|false|first|next|test)s?|while\w+|brk\w+|punpk\w+|pfirst",
         compare=r"fc?cmp\w*|fc\w+|cm\w+|cc?mp|cmn|tst|f?max\w*|f?min\w*|[su](?:max|min)\w*"
         r"|cs(?:el|et|etm|inc|inv|neg)|fac\w+",
-        convert=r"[su]cvtf|fcvt\w*|frint\w*|[su]xt[bwhl]\w*|xtn2?|[su]?qxtn\w*|fscale|fexpa|flogb",
+        convert=r"[su]cvtf|fcvt\w*|frint\w*|[su]xt[bwhl]\w*|xtn2?|[su]?qxtn\w*|[su]unpk\w+|fscale|fexpa|flogb",
         shuffle=r"ext|dup|tb[lx]|zip\d?|uzp\d?|trn\d?|rev\w*|ins|[su]mov|sel|splice|compact"
         r"|insr|last\w|index",
-        logic=r"and|or[rn]|eor|bic|bi[tf]|bsl|mvn|ls[lr]\w*|as[rl]\w*|[su]?shll?\w*|[us]sra"
+        logic=r"and|or[rn]|eor|bic|bi[tf]|bsl|mvn|ls[lr]\w*|as[rl]\w*|[su]?sh[lr]l?\w*|[us]sra"
         r"|ror|sli|sri|[us]bf\w*|bf\w+|cl[zs]|cnt|rbit|not|ands|bics",
-        add=r"f?add\w*|f?sub\w*|f?neg\w*|fabd|fabs|abs|[su]?addl?v|adc|sbc|inc\w|dec\w|cnt[bhwd]"
+        add=r"f?add\w*|f?sub\w*|f?neg\w*|fabd|fabs|abs|[su]?addl?[vp]\w*|adc|sbc|inc\w|dec\w|cnt[bhwd]"
         r"|adrp?|addvl|rdvl|addpl",
         move=r"f?mov\w*|mvni|movprfx|cpy",
     ),
@@ -169,7 +171,7 @@ ARM = Dialect(
         r"st[pr] .*\[sp, #-\d+\]!|ld[pr] .*\[sp\], #\d+|(?:add|sub) sp, sp, .*|ret$"
         r"|(?:st|ld)[pr] (?:[xd](?:8|9|1\d|2\d|30), )+\[sp(?:, #\d+)?\]|mov x29, sp|add x29, sp, .*"
     ),
-    stack=r"\[sp(?:, #\d+)?\]$",
+    stack=r"\[sp(?:, #-?\d+)?(?:, mul vl)?\]$",
     constant=r".*\.LCPI\d+_\d+|#-?\d",
     updates=r"f?n?ml[as]\w*|bi[tf]|bsl|movk|ins|tbx|[us]sra|sli|sri|fexpa",
     arguments=(*(f"x{n}" for n in range(8)), *(f"v{n}" for n in range(8))),
@@ -183,12 +185,12 @@ RISCV = Dialect(
         branch=r"b\w+|j|jr|ret|tail",
         load=r"l[bhwd]u?|fl[hwd]|vl\d?\w*e?\d*\w*\.v|vlux\w+|vlox\w+",
         store=r"s[bhwd]|fs[hwd]|vs\d?r?\w*\d*\.v|vsux\w+|vsox\w+",
-        fma=r"vfn?m(?:acc|sac|add|sub)\.\w+|fn?m(?:add|sub)\.\w|vmacc\.\w+|vmadd\.\w+",
+        fma=r"vf?n?m(?:acc|sac|add|sub)\.\w+|fn?m(?:add|sub)\.\w",
         div=r"v?f?r?div\w*\.?\w*|v?fr?sqrt\w*\.\w+|rem\w*|vrem\w*\.\w+",
         mul=r"v?f?w?mul\w*\.?\w*",
         mask=r"vm(?:and|or|xor|nand|nor|xnor|andn|orn|set|clr|sof|sif|sbf|mv|not)\w*\.m+"
         r"|vcpop\.m|vfirst\.m|vid\.v|viota\.m",
-        compare=r"vmf?s?\w+\.v[vxif]\w?|vf?(?:max|min)u?\.\w+|f(?:max|min|eq|l[te]|g[te])\.\w"
+        compare=r"vmf?s?\w+\.v[vxif]\w?|vfclass\.v|vf?(?:max|min)u?\.\w+|f(?:max|min|eq|l[te]|g[te])\.\w"
         r"|s(?:lt|eqz|nez|gtz)\w*|max|min",
         convert=r"v?f\w*cvt\w*\.\S+|v[sz]ext\.\w+|vn(?:sr[al]|cvt)\S*|sext\.\w|zext\.\w",
         shuffle=r"vslide\w+\.\w+|vrgather\w*\.\w+|vmerge\.\w+|vfmerge\.\w+|vcompress\.\w+"
@@ -196,7 +198,7 @@ RISCV = Dialect(
         logic=r"v?(?:and|or|xor|sll|srl|sra|not)[iw]*\.?\w*|vfsgn\w+\.\w+|fsgnj\w*\.\w|lui",
         add=r"v?f?r?(?:add|sub|neg|abs)[iw]*\.?\w*|vfw?red\w+\.\w+|vred\w+\.\w+|sh\dadd",
         move=r"v?f?mv\w*\.?\S*|li|la|auipc",
-        other=r"vset\w+|csr\w+|fence\S*",
+        other=r"vset\w+|csr\w+|fsrm\w*|fence\S*",
     ),
     register=r"\b(?:[astvx]\d+|f[ast]\d+|zero|ra|sp|gp|tp)\b",
     memory=r"-?\d*\(",
@@ -209,6 +211,7 @@ RISCV = Dialect(
     stack=r"-?\d*\(sp\)$",
     constant=r".*\.LCPI\d+_\d+|-?\d+$",
     updates=r"vfn?m(?:acc|sac|add|sub)\.\w+|vslideup\w*\.\w+",
+    mode=r"vset\w+|fsrm\w*|csr\w+",
     arguments=(*(f"a{n}" for n in range(8)), *(f"fa{n}" for n in range(8))),
 )
 
@@ -229,7 +232,7 @@ WASM = Dialect(
         mask=r"\w+\.(?:bitmask|all_true|any_true|bitselect)",
         logic=r"\w+\.(?:and|andnot|or|xor|not|shl|shr_\w|rot[lr]|clz|ctz|popcnt)",
         add=r"\w+\.(?:add|sub|neg|abs)\w*",
-        move=r"local\.\w+|global\.\w+|\w+\.const|drop|select|\w+\.reinterpret\w*",
+        move=r"local\.\w+|global\.\w+|\w+\.const|drop|(?:\w+\.)?select|\w+\.reinterpret\w*",
     ),
     register=NEVER,
     memory=NEVER,
@@ -254,7 +257,7 @@ PTX = Dialect(
         compare=r"setp?\.\S+|min\.\S+|max\.\S+|selp\.\S+|testp\.\S+",
         convert=r"cvt\.\S+|ex2\.\S+|lg2\.\S+",
         shuffle=r"prmt\.\S+|shfl\.\S+",
-        logic=r"(?:and|or|xor|not|shl|shr|lop3|bfe|bfi|popc|clz|shf)\.\S+",
+        logic=r"(?:and|or|xor|not|shl|shr|lop3|copysign|bfe|bfi|popc|clz|shf)\.\S+",
         add=r"(?:add|sub|neg|abs)\.\S+",
         move=r"mov\.\S+|cvta\.\S+",
     ),

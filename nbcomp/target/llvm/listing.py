@@ -232,7 +232,11 @@ def _named(i: Instruction, row: Sources, flow: Flow, constant: bool) -> Construc
         return Construct.SPILL
     if kind == "move" and (not row.located or plain) and _copies(i, flow):
         return Construct.MOVE
-    return None
+    if row.located:
+        return None
+    if re.match(dialect.mode, i.mnemonic):
+        return Construct.MODE
+    return Construct.BRANCH if kind == "branch" else None
 
 
 def _on_stack(i: Instruction, flow: Flow) -> bool:
@@ -266,13 +270,16 @@ def _called_in_loops(
     flows: list[Flow], mentions: list[set[str]], functions: list[str], loops: list[bool]
 ) -> None:
     """A function that is called in a loop is in it."""
-    for _ in flows:
-        for flow in flows:
-            for k, i in enumerate(flow.instructions):
-                users = [flow.instructions[u] for u in flow.uses(k)] if mentions[i.row] else []
-                if any(loops[u.row] for u in (i, *users)):
-                    for row, function in enumerate(functions):
-                        loops[row] |= function in mentions[i.row]
+    calls = [
+        (mentions[i.row], (i.row, *(flow.instructions[u].row for u in flow.uses(k))))
+        for flow in flows
+        for k, i in enumerate(flow.instructions)
+        if mentions[i.row]
+    ]
+    for _ in flows:  # helpers call helpers
+        called = {f for names, rows in calls if any(loops[r] for r in rows) for f in names}
+        for row, function in enumerate(functions):
+            loops[row] |= function in called
 
 
 def _pool(pool: dict[str, list[int]], functions: list[Function], rows: list[Sources]) -> None:

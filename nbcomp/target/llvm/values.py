@@ -67,8 +67,6 @@ class ValueEmitter:
         self.names = names
         self.b = Builder()
         self.origins = LocatedOrigins(self.b, debug, number) if debug else Origins()
-        if vector_bytes == 64:  # the instructions that come with 512-bit vectors (machine.host)
-            self.b.features = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
         self.entry: list[str] = []
         self.params: dict[int, Value] = {}
         self.env: dict[str, Value] = {}
