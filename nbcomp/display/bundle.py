@@ -21,6 +21,7 @@ from nbcomp.display.text.report import headline, speed_table, text
 from nbcomp.display.text.source import annotated
 from nbcomp.display.text.tables import fill
 from nbcomp.display.view.checks import LevelCheck
+from nbcomp.display.view.history import History
 from nbcomp.display.view.reads import Compiled, Fallback
 from nbcomp.display.view.remarks import RemarkRow
 from nbcomp.display.view.source import Source
@@ -64,6 +65,9 @@ class Report:
     show: tuple[str, ...] = SECTIONS
     full: bool = False  # nothing is cut, however large the notebook becomes
     measured: Measured = NOTHING  # pass by pass, optimisation by optimisation, by kernel
+    history: History | None = None  # this run against the one before
+    stale: tuple[str, ...] = ()  # what is not any more as it was when this was compiled
+    notes: tuple[str, ...] = ()  # more sentences of the headline
 
     @cached_property
     def view(self) -> View:
@@ -76,6 +80,9 @@ class Report:
             self.show,
             self.full,
             self.measured,
+            self.history,
+            self.stale,
+            self.notes,
         )
 
     @property

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from typing import Any
 
 from nbcomp.display.drawing import Drawing
-from nbcomp.display.help import help_for
-from nbcomp.display.view.kernels import KernelRow
+from nbcomp.display.help import construct_help, help_for
+from nbcomp.display.view.kernels import KernelRow, kernel_facts
 from nbcomp.display.view.measured import measured_data, measured_pass
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.places import Places
@@ -47,6 +47,7 @@ class _Payload:
         self.constructs: dict[str, int] = {}
         self.texts = Budget(None if view.full else MAX_TEXTS)
         self.shown: list[tuple[str, str]] = []
+        self.provenance: list[dict[str, Any]] = []
 
     def data(self) -> dict[str, Any]:
         view = self.view
@@ -70,9 +71,14 @@ class _Payload:
         data |= measured_data(view.measured)
         if view.source:
             data["source"] = self.source()
+        if view.history:
+            data["history"] = asdict(view.history)
+        if view.stale:
+            data["stale"] = list(view.stale)
+        data["provenance"] = self.provenance
         data["places"] = [asdict(p) for p in self.places.places]
         data["constructs"] = list(self.constructs)
-        found = help_for(_operators(view), self.shown)
+        found = help_for(_operators(view), self.shown) | construct_help(self.constructs)
         data["help"] = {key: asdict(known) for key, known in found.items()}
         return data
 
@@ -87,7 +93,8 @@ class _Payload:
         for box in drawing.boxes:
             kept = {k: v for k, v in asdict(box).items() if v not in ("", 0, -1, ())}
             if box.places:
-                kept["places"] = self.places.numbers(box.places)
+                every = [place for location in box.places for place in location.every()]
+                kept["places"] = self.places.numbers(every)
             boxes.append(kept)
         return {k: v for k, v in asdict(drawing).items() if k != "boxes"} | {"boxes": boxes}
 
@@ -97,6 +104,9 @@ class _Payload:
             if not self.texts.spent:
                 texts[level] = self.text(level, self.texts.keep(kernel.listing(level), 0.5))
         facts = [] if len(texts) == len(kernel.levels) else [("text", LEFT_OUT)]
+        if "asm" in texts:
+            facts += kernel_facts(kernel.listing("asm"))
+            self.provenance.append(_mapped(kernel))
         return {
             "name": kernel.name,
             "kind": kernel.kind,
@@ -125,6 +135,12 @@ class _Payload:
 
     def construct(self, name: str) -> int:
         return self.constructs.setdefault(name, len(self.constructs)) if name else -1
+
+
+def _mapped(kernel: KernelRow) -> dict[str, Any]:
+    """How many of a kernel's instructions in loops are known to come from somewhere."""
+    loops = [line for line in kernel.listing("asm") if line.in_loop]
+    return {"kernel": kernel.name, "mapped": sum(r.mapped for r in loops), "in_loop": len(loops)}
 
 
 def _passes(view: View) -> Iterator[dict[str, Any]]:

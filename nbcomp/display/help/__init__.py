@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from nbcomp.graph.op import REGISTRY, Op
+from nbcomp.origin import Construct
 
 MACHINES = ("x86", "aarch64")
 
@@ -33,12 +34,13 @@ def _table(name: str) -> tuple[dict[str, str], str, dict[str, str]]:
     return data["tokens"], data["source"], data.get("types", {})
 
 
-@cache
 def operator(name: str) -> Help | None:
     """What an operator of the graph computes."""
-    kind: type[Op] | None = REGISTRY.get(name)
-    if kind is None:
-        return None
+    kind = REGISTRY.get(name)
+    return _operator(name, kind) if kind else None
+
+
+def _operator(name: str, kind: type[Op]) -> Help:
     said = (kind.__doc__ or "").strip().splitlines()
     own = said[0] if said and not said[0].startswith(f"{kind.__name__}(") else ""
     known = [f for f in kind.numpy if getattr(f, "__name__", "")]
@@ -84,6 +86,12 @@ def machine(mnemonic: str) -> Help | None:
 @cache
 def _patterns(name: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(key), text) for key, text in _table(name)[0].items())
+
+
+def construct_help(names: Iterable[str]) -> dict[str, Help]:
+    """What the compiler's own constructs are for; keys are `construct:tail`."""
+    known = {str(c): Help(c.sentence, "nbcomp/origin.py") for c in Construct}
+    return {f"construct:{name}": known[name] for name in names if name in known}
 
 
 # ------------------------------------------------------------------------------ tokens of a text

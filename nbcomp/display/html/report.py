@@ -15,11 +15,12 @@ from nbcomp.display.html.blocks import (
     table,
 )
 from nbcomp.display.html.code import excerpt, pre
+from nbcomp.display.html.history import history, stale
 from nbcomp.display.html.measured import measured_html
 from nbcomp.display.html.source import annotated
 from nbcomp.display.html.style import FAINT, STATUS
 from nbcomp.display.svg import PALETTE, data_uri, svg
-from nbcomp.display.view.kernels import LEVELS, KernelRow
+from nbcomp.display.view.kernels import LEVELS, KernelRow, kernel_facts
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.remarks import RemarkRow
 from nbcomp.display.view.source import Source
@@ -40,6 +41,7 @@ def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
     makers: dict[str, Callable[[], str]] = {
         "speed": lambda: section("Speed across batch sizes", _speed(view, plot), opened=True),
         "check": lambda: section("Levels checked", _checks(view)),
+        "history": lambda: history(view),
         "remarks": lambda: section(
             f"Line by line ({len(view.remarks)} decisions)",
             annotated(view.source, view.remarks),
@@ -85,7 +87,8 @@ def _headline(view: View) -> str:
     colour = STATUS.get(view.status, "#8c959f")
     facts = "".join(f"<br>\n{escape(s)}" for s in view.sentences)
     style = f"margin:2px 0 8px;padding:2px 0 2px 10px;border-left:4px solid {colour}"
-    return f'<p style="{style}"><b style="font-size:14px">{escape(view.title)}</b>{facts}</p>'
+    head = f'<p style="{style}"><b style="font-size:14px">{escape(view.title)}</b>{facts}</p>'
+    return head + stale(view)
 
 
 def _checks(view: View) -> str:
@@ -130,7 +133,8 @@ def _kernel(kernel: KernelRow, left: Budget, max_lines: int, view: View) -> str:
     if left.spent:
         rest = faint("its texts are left out, to keep the notebook small")
         return f'<p style="margin:2px 0 2px 16px">{what}: {about}; {rest}</p>'
-    texts = []
+    facts = "; ".join(f"{name}: {value}" for name, value in kernel_facts(kernel.listing("asm")))
+    texts = [paragraph(facts)]
     for level in kernel.levels:
         lines = kernel.listing(level)
         kept = left.keep(lines[: None if view.full else max_lines], 0.5).lines

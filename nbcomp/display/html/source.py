@@ -64,7 +64,8 @@ def _heat(share: float | None) -> str:
         return f'<td style="{_LINE}"></td>'
     part = f"{100 * share:.0f}%"
     bar = f"background:linear-gradient(90deg,#d55e0066 {part},transparent {part})"
-    return f'<td style="{_NUMBER};{bar};min-width:52px">{part.replace("%", " %")}</td>'
+    inner = f'<div style="{bar};min-width:44px;border-radius:2px">{part.replace("%", " %")}</div>'
+    return f'<td style="{_NUMBER}">{inner}</td>'
 
 
 def remarks_table(remarks: Sequence[RemarkRow]) -> str:

@@ -21,6 +21,7 @@ def text(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
     checks = [(c.level, c.words) for c in view.checks]
     sections = (
         ("check", "Levels checked", table(checks, width)),
+        ("history", _since(view), history_lines(view, width)),
         ("remarks", "Line by line", _marked(view, width, ink)),
         ("kernels", "Kernels", kernels_table(view, width, ink)),
         ("passes", "Passes", passes_table(view, width, ink)),
@@ -47,6 +48,9 @@ def headline(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
         tells = kind and any(word in sentence for word in ("NumPy in", "WRONG", "first wrong"))
         made = fill(sentence, width, "  ")
         facts.append(ink(made, kind) if tells else made)
+    if view.stale:
+        what = f"stale: {'; '.join(view.stale)}; the next call compiles it anew"
+        facts.append(ink(fill(what, width, "  "), "bad"))
     return "\n".join([ink(fill(view.title, width), "bold"), *facts])
 
 
@@ -56,6 +60,18 @@ def _marked(view: View, width: int, ink: Ink) -> list[str]:
     if view.source and view.named:
         lines.append(ink(fill(f"Why, for each: %explain {view.name}", width, "  "), "faint"))
     return lines
+
+
+def _since(view: View) -> str:
+    return f"Against the run {view.history.when}: {view.history.title}" if view.history else ""
+
+
+def history_lines(view: View, width: int) -> list[str]:
+    """What changed since the run before."""
+    if view.history is None:
+        return []
+    changes = view.history.changes or ("nothing else",)
+    return [fill(f"  {change}", width, hanging="    ") for change in changes]
 
 
 def kernels_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:

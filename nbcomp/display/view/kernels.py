@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -11,7 +12,7 @@ from nbcomp.display.view.headline import operators, title
 from nbcomp.display.view.reads import Compiled, CompiledKernel
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input
-from nbcomp.origin import Line
+from nbcomp.origin import Construct, Line
 
 LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 
@@ -84,3 +85,18 @@ def kernel_lines(kernel: CompiledKernel, level: str) -> tuple[Line, ...]:
 def kernel_text(kernel: CompiledKernel, level: str) -> str:
     """The same as one text."""
     return "\n".join(line.text for line in kernel_lines(kernel, level))
+
+
+def kernel_facts(lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """What the machine code of a kernel does, in its loops: vector width, kinds of instructions."""
+    loops = [line for line in lines if line.in_loop]
+    if not loops:
+        return [("instructions", f"{sum(bool(line.kind) for line in lines):,}, none in a loop")]
+    width = max(line.width for line in loops)
+    kinds = Counter(line.kind for line in loops).most_common()
+    spills = sum(line.construct == Construct.SPILL for line in loops)
+    return [
+        ("vectors", f"{width} bits wide" if width > 0 else "none" if not width else "scalable"),
+        ("in loops", ", ".join(f"{n:,} {kind}" for kind, n in kinds)),
+        ("spills", f"{spills:,} accesses to the stack for want of registers"),
+    ]

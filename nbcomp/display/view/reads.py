@@ -16,6 +16,12 @@ from nbcomp.origin import Listing
 from nbcomp.record import Location, Remark, Trace
 
 
+class Code(Protocol):
+    """A kernel's machine code."""
+
+    def listing(self, level: str) -> Listing: ...
+
+
 class CompiledKernel(Protocol):
     """One kernel of a compiled function, with its text at each level."""
 
@@ -25,6 +31,8 @@ class CompiledKernel(Protocol):
     def group(self) -> Group: ...
     @property
     def kernel(self) -> Kernel: ...
+    @property
+    def code(self) -> Code: ...
     def listing(self, level: str) -> Listing: ...
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from nbcomp.display.drawing import Drawing, draw
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.headline import sentences, title
+from nbcomp.display.view.history import History
 from nbcomp.display.view.kernels import KernelRow, kernel_rows
 from nbcomp.display.view.measured import line_costs
 from nbcomp.display.view.passes import PassRow, pass_rows
@@ -25,9 +26,16 @@ from nbcomp.measure.comparison import Comparison
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import Scaling
 
-SECTIONS = ("speed", "check", "graph", "kernels", "passes", "remarks", "measured")
-
-
+SECTIONS = (
+    "speed",
+    "check",
+    "history",
+    "remarks",
+    "graph",
+    "kernels",
+    "passes",
+    "measured",
+)
 NOTHING = Measured()
 
 
@@ -49,6 +57,8 @@ class View:
     speed_notes: tuple[str, ...] = ()
     checks: tuple[LevelCheck, ...] = ()
     measured: Measured = NOTHING
+    history: History | None = None
+    stale: tuple[str, ...] = ()  # what is not any more as it was when this was compiled
     show: tuple[str, ...] = SECTIONS
     full: bool = False  # nothing is cut to keep the notebook small
     compiled: Compiled | None = field(default=None, compare=False)
@@ -84,10 +94,13 @@ def view(
     show: Sequence[str] = SECTIONS,
     full: bool = False,
     measured: Measured = NOTHING,
+    history: History | None = None,
+    stale: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> View:
     """Collect what is to be shown: the headline, and those of `SECTIONS` that `show` names.
 
-    full: cut no text, however large the notebook becomes.
+    full: cut no text, however large the notebook becomes.  notes: more sentences of the headline.
     """
     if isinstance(compiled, Fallback):
         return _fallback_view(compiled)
@@ -98,7 +111,7 @@ def view(
         name=compiled.name,
         status=status,
         title=title(compiled),
-        sentences=facts,
+        sentences=(*facts, *notes),
         kernels=tuple(kernel_rows(compiled)),
         passes=tuple(pass_rows(compiled.trace)),
         stages=tuple(compiled.trace.seconds.items()),
@@ -108,6 +121,8 @@ def view(
         speed_notes=tuple(speed_notes(scaling)),
         checks=tuple(checks),
         measured=measured,
+        history=history,
+        stale=tuple(stale),
         show=tuple(show),
         full=full,
         compiled=compiled,

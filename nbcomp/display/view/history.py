@@ -1,0 +1,168 @@
+"""This run of a function against the one before it: what changed in its source, its graph, its
+loops and its machine code, and in its time.
+
+A `Run` is what is remembered of a report: texts only, so that no array of the user's stays alive.
+The machine code of a kernel is looked at only where its loops differ, since equal loops are equal
+code.  Knows compilations by what is read of them; who keeps the runs is not its business.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from nbcomp.display.view.headline import operators
+from nbcomp.display.view.reads import Compiled
+from nbcomp.display.view.words import count, ratio_words, seconds
+from nbcomp.measure.timing import Timing
+from nbcomp.origin import Listing
+
+LONGEST = 200  # lines of one difference
+KEPT = 500_000  # characters of loops that are remembered; of larger programs only the graph is
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel's loops as text, and how to get its machine code."""
+
+    name: str
+    loops: str
+    code: Callable[[str], Listing]
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text."""
+        return self.code("asm").text
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is remembered of a function that was compiled and, perhaps, timed.
+
+    when: seconds since the epoch.  inputs: the types of its inputs.
+    """
+
+    when: float
+    source: str
+    inputs: tuple[str, ...]
+    operators: int
+    graph: str
+    kernels: tuple[KernelText, ...]
+    timing: Timing | None
+
+    @staticmethod
+    def of(compiled: Compiled, timing: Timing | None) -> Run:
+        """The run that has just been reported."""
+        kernels, left = [], KEPT
+        for kernel in compiled.kernels:
+            loops = kernel.listing("loop").text
+            left -= len(loops)
+            if left < 0:
+                break
+            kernels.append(KernelText(kernel.name, loops, kernel.code.listing))
+        return Run(
+            time.time(),
+            compiled.source,
+            tuple(f"{n.name}: {n.type}" for n in compiled.captured.inputs),
+            operators(compiled.graph.nodes).total(),
+            str(compiled.graph),
+            tuple(kernels),
+            timing,
+        )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What changed at one level, in one kernel ("": the whole function), as a unified diff."""
+
+    level: str
+    kernel: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """A run against the one before it, in words and in differences."""
+
+    when: str
+    title: str
+    changes: tuple[str, ...]
+    diffs: tuple[Difference, ...]
+    seconds: float | None
+    previous_seconds: float | None
+
+
+def history(now: Run, before: Run) -> History:
+    """What changed since the run before."""
+    diffs = tuple(_differences(now, before))
+    changes = tuple(_changes(now, before, diffs))
+    code = any(d.level in ("loop", "asm") for d in diffs)
+    title = "the machine code changed" if code else "the same machine code as before"
+    return History(
+        ago(now.when - before.when),
+        title,
+        changes,
+        diffs,
+        now.timing.median if now.timing else None,
+        before.timing.median if before.timing else None,
+    )
+
+
+def ago(elapsed: float) -> str:
+    """How long ago, in words."""
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if elapsed >= length:
+            return f"{count(int(elapsed // length), unit)} ago"
+    return f"{count(max(int(elapsed), 1), 'second')} ago"
+
+
+def _differences(now: Run, before: Run) -> Iterator[Difference]:
+    yield from _difference("source", "", before.source, now.source)
+    yield from _difference("graph", "", before.graph, now.graph)
+    old = {k.name: k for k in before.kernels}
+    for kernel in now.kernels:
+        known = old.get(kernel.name)
+        if known is None or known.loops == kernel.loops:
+            continue
+        yield from _difference("loop", kernel.name, known.loops, kernel.loops)
+        yield from _difference("asm", kernel.name, known.assembly, kernel.assembly)
+
+
+def _difference(level: str, kernel: str, before: str, now: str) -> Iterator[Difference]:
+    if before != now:
+        one, other = before.splitlines(), now.splitlines()
+        lines = tuple(difflib.unified_diff(one, other, lineterm="", n=1))[2:]
+        more = (f"@@ {len(lines) - LONGEST} more lines @@",) if len(lines) > LONGEST else ()
+        yield Difference(level, kernel, lines[:LONGEST] + more)
+
+
+def _changes(now: Run, before: Run, diffs: tuple[Difference, ...]) -> Iterator[str]:
+    if now.inputs != before.inputs:
+        gone = [i for i in before.inputs if i not in now.inputs]
+        new = [i for i in now.inputs if i not in before.inputs]
+        yield f"inputs: {', '.join(new) or 'fewer'} instead of {', '.join(gone) or 'fewer'}"
+    if now.operators != before.operators:
+        yield f"{count(now.operators, 'operator')} after the passes instead of {before.operators}"
+    names, known = [k.name for k in now.kernels], [k.name for k in before.kernels]
+    yield from (f"kernel {name} is new" for name in names if name not in known)
+    yield from (f"kernel {name} is gone" for name in known if name not in names)
+    for d in diffs:
+        what = {"source": "the source", "asm": f"the machine code of {d.kernel}"}.get(d.level)
+        if what:
+            added = sum(line.startswith("+") for line in d.lines)
+            removed = sum(line.startswith("-") for line in d.lines)
+            yield f"{what}: +{count(added, 'line')} −{count(removed, 'line')}"
+    if now.timing and before.timing:
+        yield _time(now.timing, before.timing)
+
+
+def _time(now: Timing, before: Timing) -> str:
+    """The times in words; quartiles that overlap are no difference."""
+    both = f"{seconds(now.median)}, before {seconds(before.median)}"
+    if now.low <= before.high and before.low <= now.high:
+        return f"the same time within the spread ({both})"
+    low, high = before.low / now.high, before.high / now.low
+    _, words = ratio_words(before.median / now.median, low, high)
+    return f"{words.replace('than NumPy', 'than before')}: {both}"
