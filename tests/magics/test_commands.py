@@ -95,7 +95,7 @@ def test_user_errors_are_one_line(data: Any) -> None:
     assert "expected a function, not a int" in usage_error(data, "%compile h(x)")
     assert "such as f(x)" in usage_error(data, "%compile 1 + 2")
     assert "whole numbers such as 1,64,4096" in usage_error(data, "%%compile --sizes a\nf(x)")
-    assert "speed, check, graph" in usage_error(data, "%%compile --show all\nf(x)")
+    assert "speed, check, history" in usage_error(data, "%%compile --show all\nf(x)")
     assert "unrecognized arguments: --fast" in usage_error(data, "%%compile --fast\nf(x)")
     data.run("%%compile\ndef k(v):\n    return v\n\ndef m(v):\n    return v\nm(x)")
     assert "has not been compiled yet" in usage_error(data, "%ir k")
