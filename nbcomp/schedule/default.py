@@ -15,17 +15,14 @@ from nbcomp.loop import cost
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
-    Buffer,
     Call,
     For,
     Kernel,
     Let,
     Load,
     Stmt,
-    Store,
     bodies,
     expressions,
-    map_stmt,
     walk,
     walk_expr,
 )
@@ -38,7 +35,6 @@ PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is spl
 TILE = 32  # columns of a block that is read along the other axis: its cache lines stay in reach
 SHORT = 8  # a loop this short is written out, and the loop around it vectorised
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
-ALIGNED = 256 << 10  # bytes from which the run time aligns an array to a cache line
 
 
 def default_schedule(kernel: Kernel, machine: Machine, options: Options = EVERYTHING) -> Kernel:
@@ -279,52 +275,14 @@ def stream(kernel: Kernel, machine: Machine) -> Kernel:
     touched = sum(b.nbytes for b in kernel.buffers if not b.alias)
     if touched < STREAM_SHARE * machine.l3:
         return kernel
-    streamed: set[str] = set()
-
-    def change(stmt: Stmt, vector: str) -> Stmt:
-        if isinstance(stmt, Store) and _streams(stmt, vector, kernel):
-            streamed.add(stmt.buffer.memory)
-            return replace(stmt, streaming=True)
-        inside = stmt.var if isinstance(stmt, For) and stmt.kind == "vector" else vector
-        if bodies(stmt):
-            return map_stmt(stmt, lambda e: e, lambda b: b, lambda s: change(s, inside))
-        return stmt
-
-    stages = tuple(change(s, "") for s in kernel.stages)
-    if not streamed:
-        return kernel
     for buffer in kernel.buffers:
-        if buffer.name in streamed:
-            remarks.streamed(kernel, buffer)
-    notes = [f'annotate("{name}", streaming=True)' for name in sorted(streamed)]
-    return _noted(replace(kernel, stages=stages), *notes)
-
-
-def _streams(store: Store, vector: str, kernel: Kernel) -> bool:
-    """A large output whose vectors start on cache lines and which nobody reads here."""
-    buffer = store.buffer
-    if not vector or buffer.role not in ("output", "temp") or buffer.nbytes < ALIGNED:
-        return False
-    if not buffer.aligned:
-        return False
-    if any(b.memory == buffer.memory for b in _read(kernel)):
-        return False
-    line = 64 // buffer.dtype.itemsize
-    offset, steps_ok = 0, True
-    for index, stride in zip(store.indices, buffer.strides, strict=True):
-        if not isinstance(index, Affine):
-            return False
-        offset += index.constant * stride
-        for var, factor in index.terms:
-            step = factor * stride
-            steps_ok &= step == 1 if var == vector else step % line == 0
-    return steps_ok and offset % line == 0
-
-
-def _read(kernel: Kernel) -> set[Buffer]:
-    """The buffers a kernel loads from."""
-    roots = (root for s in walk(kernel.stages) for root in expressions(s))
-    return {e.buffer for root in roots for e in walk_expr(root) if isinstance(e, Load)}
+        try:
+            kernel = steps.stream(kernel, buffer.name)
+        except ScheduleError:
+            continue
+        remarks.streamed(kernel, buffer)
+        kernel = _noted(kernel, f'stream("{buffer.name}")')
+    return kernel
 
 
 Step = Callable[[Kernel, Machine], Kernel]

@@ -1,0 +1,183 @@
+"""Schedules as data: steps with their arguments, written as code, saved as JSON, played again.
+
+    split("i", 64)
+    reorder("i_o", "k", "i")
+    vectorize("k", unroll=2)
+
+A line is a call of a function of `steps` with literal arguments; nothing else is understood, and
+nothing is executed to read it.  The same schedule plays on the same loops with other sizes.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import For, Kernel, walk
+from nbcomp.loop.verifier import verify
+from nbcomp.schedule import steps
+
+FORMAT = 1  # of the JSON
+Argument = int | str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: the name of a function of `steps` and its arguments after the kernel."""
+
+    name: str
+    arguments: tuple[Argument, ...] = ()
+    options: tuple[tuple[str, Argument], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def __str__(self) -> str:
+        positional = [_literal(a) for a in self.arguments]
+        named = [f"{k}={_literal(v)}" for k, v in self.options]
+        return f"{self.name}({', '.join(positional + named)})"
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        """The kernel after this step; ScheduleError says where it is not legal."""
+        made = getattr(steps, self.name)(kernel, *self.arguments, **dict(self.options))
+        assert isinstance(made, Kernel)
+        return verify(made)
+
+
+def _literal(value: Argument) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _check(step: Step) -> None:
+    """Raise ScheduleError unless there is such a step and it takes these arguments."""
+    if step.name not in steps.__all__:
+        near = get_close_matches(step.name, steps.__all__, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ScheduleError(f"no step {step.name}{hint}; there are {', '.join(steps.__all__)}")
+    signature = usage(step.name)
+    try:
+        bound = signature.bind(*step.arguments, **dict(step.options))
+    except TypeError as error:
+        raise ScheduleError(f"{step.name}{signature}: {error}") from None
+    for name, value in bound.arguments.items():
+        wanted = signature.parameters[name].annotation
+        for one in value if isinstance(value, tuple) else (value,):
+            if type(one) is not wanted:
+                what = "a name in quotes" if wanted is str else "a whole number"
+                raise ScheduleError(f"{step.name}{signature}: {name} is {what}, not {one!r}")
+
+
+def usage(name: str) -> inspect.Signature:
+    """The signature of a step as it is written in a schedule: without the kernel."""
+    signature = inspect.signature(getattr(steps, name), eval_str=True)
+    _, *parameters = signature.parameters.values()
+    return signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Steps in order.  `structure` is that of the kernel they were written for, if it is known."""
+
+    steps: tuple[Step, ...] = ()
+    structure: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
+
+    def play(self, kernel: Kernel) -> Iterator[tuple[Step, Kernel]]:
+        """Each step with the kernel after it.
+
+        Raises ScheduleError, naming the step, where it is not legal on this kernel, and before the
+        first step where the kernel is not one of the structure the schedule was written for.
+        """
+        if self.structure and (why := difference(self.structure, structure(kernel))):
+            raise ScheduleError(f"the schedule is for another kernel: {why}")
+        for number, step in enumerate(self.steps, 1):
+            try:
+                kernel = step(kernel)
+            except ScheduleError as error:
+                raise ScheduleError(f"step {number}, {step}: {error}") from None
+            yield step, kernel
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        """The kernel after all steps."""
+        made = kernel
+        for _, made in self.play(kernel):  # noqa: B007
+            pass
+        return made
+
+    def of(self, kernel: Kernel) -> Schedule:
+        """The same steps, remembered to be for kernels like this one."""
+        return Schedule(self.steps, structure(kernel))
+
+    def to_json(self) -> str:
+        """The schedule as a JSON text."""
+        rows = [
+            {"step": s.name, "arguments": list(s.arguments), "options": dict(s.options)}
+            for s in self.steps
+        ]
+        data = {"format": FORMAT, "structure": list(self.structure), "steps": rows}
+        return json.dumps(data, indent=1, ensure_ascii=False)
+
+
+def from_json(text: str) -> Schedule:
+    """The schedule in a JSON text; ScheduleError where it is none, or of a newer format."""
+    try:
+        data = json.loads(text)
+        version, rows, known = data["format"], data["steps"], data["structure"]
+        if version != FORMAT:
+            raise ScheduleError(f"a schedule of format {version}; this version reads {FORMAT}")
+        made = [Step(r["step"], tuple(r["arguments"]), tuple(r["options"].items())) for r in rows]
+        return Schedule(tuple(made), tuple(map(str, known)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, ScheduleError):
+            raise
+        raise ScheduleError(f"not a saved schedule: {error}") from None
+
+
+def parse(text: str) -> Schedule:
+    """The schedule that is written in a text, one call a line; ScheduleError names the line."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise ScheduleError(f"line {error.lineno}: {error.msg}") from None
+    return Schedule(tuple(_step_of(statement) for statement in tree.body))
+
+
+def _step_of(statement: ast.stmt) -> Step:
+    where = f"line {statement.lineno}"
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise ScheduleError(f'{where}: a step is written as a call such as split("i", 64)')
+    try:
+        arguments = tuple(ast.literal_eval(a) for a in call.args)
+        options = tuple((k.arg or "", ast.literal_eval(k.value)) for k in call.keywords)
+    except ValueError:
+        raise ScheduleError(f"{where}: arguments are names in quotes and whole numbers") from None
+    try:
+        return Step(call.func.id, arguments, options)
+    except ScheduleError as error:
+        raise ScheduleError(f"{where}: {error}") from None
+
+
+def structure(kernel: Kernel) -> tuple[str, ...]:
+    """What a schedule can see of a kernel: its loops, and its buffers but for their sizes."""
+    loops = [f"loop {s.var}" for s in walk(kernel.stages) if isinstance(s, For)]
+    buffers = [f"{b.role} {b.name}: {b.dtype}, {len(b.shape)} axes" for b in kernel.buffers]
+    return (*buffers, *loops)
+
+
+def difference(wanted: tuple[str, ...], found: tuple[str, ...]) -> str:
+    """What one structure has and another has not; empty where they are the same."""
+    if wanted == found:
+        return ""
+    missing = [line for line in wanted if line not in found]
+    extra = [line for line in found if line not in wanted]
+    parts = [f"it has no {', no '.join(missing)}"] if missing else []
+    parts += [f"it has {', '.join(extra)}"] if extra else []
+    return "; ".join(parts) or "its loops are in another order"

@@ -1,0 +1,260 @@
+"""Finding loops in a kernel and putting others in their place: what all steps have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import count
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Alloc,
+    Block,
+    Buffer,
+    Expr,
+    For,
+    Kernel,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    Var,
+    bodies,
+    index_add,
+    index_scale,
+    loop_var,
+    map_expr,
+    map_stmt,
+    walk,
+    walk_expr,
+)
+from nbcomp.types import INT64
+
+
+def loop_names(kernel: Kernel) -> list[str]:
+    """The variables of all loops, outside in."""
+    return [s.var for s in walk(kernel.stages) if isinstance(s, For)]
+
+
+def stage_of(kernel: Kernel, loop: str) -> Stmt:
+    """The stage a loop is in; ScheduleError lists the loops when there is none of that name."""
+    for stage in kernel.stages:
+        if any(isinstance(s, For) and s.var == loop for s in walk((stage,))):
+            return stage
+    names = loop_names(kernel)
+    near = get_close_matches(loop, names, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ScheduleError(f"no loop {loop}{hint}; the loops are {', '.join(names)}")
+
+
+def find(kernel: Kernel, loop: str) -> For:
+    """The loop with this variable."""
+    stage = stage_of(kernel, loop)
+    return next(s for s in walk((stage,)) if isinstance(s, For) and s.var == loop)
+
+
+def only_loop(found: For, inner: str) -> For:
+    """The loop `inner`, if it is all there is in a loop."""
+    if len(found.body) == 1 and isinstance(found.body[0], For) and found.body[0].var == inner:
+        return found.body[0]
+    raise ScheduleError(f"{inner} is not the only statement of {found.var}")
+
+
+def constant_extent(found: For) -> int:
+    """The number of iterations of a loop; ScheduleError where it is not the same each time."""
+    if not isinstance(found.extent, Affine) or found.extent.terms:
+        raise ScheduleError(f"the extent of {found.var} is not a constant")
+    return found.extent.constant
+
+
+def mentions(e: Expr, var: str) -> bool:
+    """Whether an expression depends on a loop variable."""
+    return any(isinstance(x, Affine) and any(v == var for v, _ in x.terms) for x in walk_expr(e))
+
+
+def nest(
+    kernel: Kernel, base: str, extents: Sequence[Expr], body: Callable[[list[Affine]], Stmt]
+) -> Stmt:
+    """Loops of these extents, outside in, under new names `base0`, `base1`, … around a statement
+    that is made from their variables.
+    """
+    names: list[str] = []
+    scope = kernel
+    for k in range(len(extents)):
+        names.append(free_name(scope, f"{base}{k}"))
+        scope = replace(scope, stages=(*scope.stages, For(names[-1], extents[k], ())))
+    stmt = body(list(map(loop_var, names)))
+    for name, extent in reversed(list(zip(names, extents, strict=True))):
+        stmt = For(name, extent, (stmt,), location=getattr(stmt, "location", None))
+    return stmt
+
+
+def free_name(kernel: Kernel, base: str) -> str:
+    """A name for something new: `base`, or with a number if that is taken."""
+    taken = {*loop_names(kernel), *(b.name for b in kernel.buffers)}
+    for stmt in walk(kernel.stages):
+        if isinstance(stmt, Let):
+            taken.add(stmt.name)
+        elif isinstance(stmt, Alloc):
+            taken.add(stmt.buffer.name)
+    numbered = (base if k == 1 else f"{base}_{k}" for k in count(1))
+    return next(name for name in numbered if name not in taken)
+
+
+def at(kernel: Kernel, loop: str, change: Callable[[For], Stmt]) -> Kernel:
+    """The kernel with one loop changed."""
+    found = find(kernel, loop)
+    made = change(found)
+    stage = stage_of(kernel, loop)
+    stages = tuple(
+        replace_in(s, found, made, lambda b: b) if s is stage else s for s in kernel.stages
+    )
+    return replace(kernel, stages=stages)
+
+
+def replace_in(stmt: Stmt, old: Stmt, new: Stmt, buffer: Callable[[Buffer], Buffer]) -> Stmt:
+    """A statement with `old` somewhere in it replaced; `buffer` renames what is allocated."""
+    if stmt is old:
+        return new
+    if isinstance(stmt, Alloc):
+        return replace(stmt, buffer=buffer(stmt.buffer))
+    if not bodies(stmt):
+        return stmt
+    return map_stmt(stmt, lambda e: e, lambda b: b, lambda s: replace_in(s, old, new, buffer))
+
+
+def splice(kernel: Kernel, old: Stmt, new: tuple[Stmt, ...]) -> Kernel:
+    """The kernel with several statements in the place of one.
+
+    What was a whole stage becomes several, or one block if it allocates.
+    """
+
+    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(x for s in stmts for x in (new if s is old else (inside(s),)))
+
+    def inside(stmt: Stmt) -> Stmt:
+        if not bodies(stmt) or not any(s is old for s in walk((stmt,))):
+            return stmt
+        blocks = [body(b) for b in bodies(stmt)]
+        if isinstance(stmt, For):
+            return replace(stmt, body=blocks[0])
+        if isinstance(stmt, Block):
+            return replace(stmt, body=blocks[0])
+        raise ScheduleError("the loop lies under a condition")
+
+    if any(s is old for s in kernel.stages) and any(isinstance(s, Alloc) for s in new):
+        new = (Block(new, getattr(old, "location", None)),)
+    return replace(kernel, stages=body(kernel.stages))
+
+
+def substitute(body: tuple[Stmt, ...], by: Mapping[str, Expr]) -> tuple[Stmt, ...]:
+    """Statements with expressions in place of loop variables, all at once."""
+    memo: dict[int, Expr] = {}
+
+    def change(e: Expr) -> Expr | None:
+        if not isinstance(e, Affine) or all(v not in by for v, _ in e.terms):
+            return None
+        total: Expr = Affine(INT64, tuple(t for t in e.terms if t[0] not in by), e.constant)
+        for var, factor in e.terms:
+            if var in by:
+                total = index_add(total, index_scale(by[var], factor))
+        return total
+
+    def stmt_of(stmt: Stmt) -> Stmt:
+        return map_stmt(stmt, lambda e: map_expr(e, change, memo), lambda b: b, stmt_of)
+
+    return tuple(map(stmt_of, body))
+
+
+def renamed(kernel: Kernel, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A copy of statements that are already in the kernel: what they bind gets names of its own."""
+    scope = kernel
+    for stmt in list(walk(body)):
+        if isinstance(stmt, For):
+            name = free_name(scope, stmt.var)
+            body = _loop_renamed(substitute(body, {stmt.var: loop_var(name)}), stmt.var, name)
+            scope = replace(scope, stages=(*scope.stages, For(name, stmt.extent, ())))
+        elif isinstance(stmt, Let):
+            name = free_name(scope, stmt.name)
+            body = _value_renamed(body, stmt.name, name)
+            scope = replace(scope, stages=(*scope.stages, replace(stmt, name=name)))
+        elif isinstance(stmt, Alloc):
+            fresh = replace(stmt.buffer, name=free_name(scope, stmt.buffer.name))
+            body = replace_buffer(body, stmt.buffer, fresh)
+            scope = replace(scope, stages=(*scope.stages, Alloc(fresh)))
+    return body
+
+
+def _loop_renamed(body: tuple[Stmt, ...], old: str, new: str) -> tuple[Stmt, ...]:
+    def change(stmt: Stmt) -> Stmt:
+        made = map_stmt(stmt, lambda e: e, lambda b: b, change) if bodies(stmt) else stmt
+        return replace(made, var=new) if isinstance(made, For) and made.var == old else made
+
+    return tuple(map(change, body))
+
+
+def _value_renamed(body: tuple[Stmt, ...], old: str, new: str) -> tuple[Stmt, ...]:
+    memo: dict[int, Expr] = {}
+
+    def value(e: Expr) -> Expr | None:
+        return replace(e, name=new) if isinstance(e, Var) and e.name == old else None
+
+    def change(stmt: Stmt) -> Stmt:
+        made = map_stmt(stmt, lambda e: map_expr(e, value, memo), lambda b: b, change)
+        return replace(made, name=new) if isinstance(made, Let) and made.name == old else made
+
+    return tuple(map(change, body))
+
+
+def replace_buffer(body: tuple[Stmt, ...], old: Buffer, new: Buffer) -> tuple[Stmt, ...]:
+    """Statements with another buffer of the same shape in place of one."""
+    return remapped(body, lambda b, indices: (new, indices) if b == old else None)
+
+
+def reshaped(
+    body: tuple[Stmt, ...], grown: Mapping[Buffer, tuple[Buffer, Expr]]
+) -> tuple[Stmt, ...]:
+    """Statements with buffers that have one more axis in front, at the given index there."""
+
+    def change(b: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]] | None:
+        if b not in grown:
+            return None
+        buffer, index = grown[b]
+        return buffer, (index, *indices)
+
+    return remapped(body, change)
+
+
+Place = tuple[Buffer, tuple[Expr, ...]]
+
+
+def remapped(
+    body: tuple[Stmt, ...], change: Callable[[Buffer, tuple[Expr, ...]], Place | None]
+) -> tuple[Stmt, ...]:
+    """Statements with accesses sent elsewhere: (buffer, indices) → another pair, or None."""
+    memo: dict[int, Expr] = {}
+
+    def value(e: Expr) -> Expr:
+        return map_expr(e, load, memo)
+
+    def load(e: Expr) -> Expr | None:
+        if not isinstance(e, Load):
+            return None
+        indices = tuple(map(value, e.indices))
+        buffer, indices = change(e.buffer, indices) or (e.buffer, indices)
+        return replace(e, buffer=buffer, indices=indices)
+
+    def stmt_of(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store | Accumulate):
+            indices = tuple(map(value, stmt.indices))
+            buffer, indices = change(stmt.buffer, indices) or (stmt.buffer, indices)
+            return replace(stmt, buffer=buffer, indices=indices, value=value(stmt.value))
+        if isinstance(stmt, Alloc):
+            moved = change(stmt.buffer, ())
+            return replace(stmt, buffer=moved[0]) if moved else stmt
+        return map_stmt(stmt, value, lambda b: b, stmt_of)
+
+    return tuple(map(stmt_of, body))

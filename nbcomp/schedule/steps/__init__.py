@@ -1,0 +1,36 @@
+"""Schedule steps: pure functions from kernels to kernels, in the terms of the field.
+
+Each addresses loops by their variables and buffers by their names, checks that the result means the
+same, and raises `ScheduleError` in the user's words where it would not.  `rewriting` has what they
+share, `region` and `dependence` the analyses behind their checks.
+"""
+
+from nbcomp.schedule.steps.kinds import interleave, parallelize, unroll, vectorize
+from nbcomp.schedule.steps.memory import pack, stage, stream
+from nbcomp.schedule.steps.merge import fuse
+from nbcomp.schedule.steps.nests import distribute, interchange, peel, reorder, split, tile
+from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_at
+from nbcomp.schedule.steps.product import split_product
+from nbcomp.schedule.steps.reduction import rfactor
+
+__all__ = [
+    "compute_at",
+    "distribute",
+    "fuse",
+    "inline",
+    "interchange",
+    "interleave",
+    "pack",
+    "parallelize",
+    "peel",
+    "reorder",
+    "reverse_compute_at",
+    "rfactor",
+    "split",
+    "split_product",
+    "stage",
+    "stream",
+    "tile",
+    "unroll",
+    "vectorize",
+]

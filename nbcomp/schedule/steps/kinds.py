@@ -1,0 +1,68 @@
+"""How the iterations of a loop run: in lanes, on cores, written out, one after another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import Affine, Call, For, Kernel, Stmt, walk
+from nbcomp.schedule.dependence import conflict, parting
+from nbcomp.schedule.rewriting import at
+
+
+def vectorize(kernel: Kernel, loop: str, unroll: int = 1) -> Kernel:
+    """`for i in 0..n: S(i)`  ->  `for i in 0..n vector unroll u: S(i)`"""
+
+    def change(found: For) -> Stmt:
+        inner = [s.var for s in walk(found.body) if isinstance(s, For) and s.kind == "vector"]
+        if inner:
+            raise ScheduleError(f"loop {inner[0]} inside {loop} is a vector loop already")
+        if any(isinstance(s, Call) for s in walk(found.body)):
+            raise ScheduleError(f"a library routine is called inside {loop}")
+        if unroll < 1:
+            raise ScheduleError(f"{loop} cannot run {unroll} vectors at a time")
+        if why := conflict(found):
+            raise ScheduleError(why)
+        if what := parting(found):
+            raise ScheduleError(f"{what} inside {loop} is not the same for all lanes")
+        return replace(found, kind="vector", unroll=unroll)
+
+    return at(kernel, loop, change)
+
+
+def interleave(kernel: Kernel, loop: str, count: int) -> Kernel:
+    """`for i in 0..n vector: S(i)`  ->  `for i in 0..n vector unroll u: S(i)`, u at a time"""
+
+    def change(found: For) -> Stmt:
+        if found.kind != "vector":
+            raise ScheduleError(f"{loop} is not a vector loop")
+        if count < 1:
+            raise ScheduleError(f"{loop} cannot run {count} vectors at a time")
+        return replace(found, unroll=count)
+
+    return at(kernel, loop, change)
+
+
+def parallelize(kernel: Kernel, loop: str) -> Kernel:
+    """`for i in 0..n: S(i)`  ->  `for i in 0..n parallel: S(i)`, for an outermost loop"""
+    top = [s for s in kernel.stages if isinstance(s, For) and s.var == loop]
+    if not top:
+        raise ScheduleError(
+            f"{loop} is not an outermost loop: only those are spread over the cores"
+        )
+    if not isinstance(top[0].extent, Affine):
+        raise ScheduleError(f"the extent of {loop} is not known before it starts")
+    if why := conflict(top[0], sums=False):
+        raise ScheduleError(why)
+    return at(kernel, loop, lambda found: replace(found, kind="parallel"))
+
+
+def unroll(kernel: Kernel, loop: str) -> Kernel:
+    """`for i in 0..2: S(i)`  ->  `S(0); S(1)`, when code is generated"""
+
+    def change(found: For) -> Stmt:
+        if not isinstance(found.extent, Affine) or found.extent.terms:
+            raise ScheduleError(f"the extent of {loop} is not a constant")
+        return replace(found, kind="unroll")
+
+    return at(kernel, loop, change)

@@ -1,0 +1,224 @@
+"""Where values lie: parts of buffers kept close for a while, and buffers in another layout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import (
+    Affine,
+    Alloc,
+    Apply,
+    Buffer,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Stmt,
+    Store,
+    affine,
+    bodies,
+    index_add,
+    index_scale,
+    loads_of,
+    map_stmt,
+    walk,
+)
+from nbcomp.schedule.region import Access, Region, accesses, clipped, extents, region
+from nbcomp.schedule.rewriting import Place, at, find, free_name, nest, remapped
+from nbcomp.types import INT64, contiguous_strides
+
+NEAR = 256 << 10  # bytes a kernel may keep in one local: its stack
+ALIGNED = 256 << 10  # bytes from which the run time aligns an array to a cache line
+LINE = 64  # bytes of a cache line
+
+
+def stage(kernel: Kernel, buffer: str, loop: str) -> Kernel:
+    """`for i: S(x[i, ...])`
+    ->  `for i: (alloc near[...]; near = x[i, ...]; S(near); x[i, ...] = near)`
+
+    Copies the part of a buffer that one iteration of a loop uses to memory of its own, and back if
+    it is written.  What is overwritten before it is read is not copied in.
+    """
+    whole = buffer_named(kernel, buffer)
+    found = find(kernel, loop)
+    box = region(found.body, whole)
+    used = accesses(found.body, whole)
+    writes = any(a.writes for a in used)
+    if writes and not box.dense:
+        raise ScheduleError(f"{loop} does not write all of the part of {buffer} it uses")
+    near = replace(
+        whole,
+        name=free_name(kernel, f"{buffer}_near"),
+        shape=box.size,
+        strides=contiguous_strides(box.size),
+        role="local",
+        alias="",
+    )
+    if near.nbytes > NEAR:
+        raise ScheduleError(
+            f"one iteration of {loop} uses {near.nbytes:,} bytes of {buffer}: more than {NEAR:,}"
+        )
+
+    def nearer(b: Buffer, indices: tuple[Expr, ...]) -> Place | None:
+        if b != whole:
+            return None
+        pairs = zip(indices, box.start, strict=True)
+        return near, tuple(index_add(i, index_scale(s, -1)) for i, s in pairs)
+
+    body: tuple[Stmt, ...] = remapped(found.body, nearer)
+    if not writes or not _overwritten(found.body, used, whole, box):
+        body = (_copy(kernel, whole, near, box, "in"), *body)
+    if writes:
+        body = (*body, _copy(kernel, whole, near, box, "out"))
+    return at(kernel, loop, lambda f: replace(f, body=(Alloc(near), *body)))
+
+
+def _overwritten(body: tuple[Stmt, ...], used: list[Access], whole: Buffer, box: Region) -> bool:
+    """Whether the first thing that happens to the box is that all of it is stored to."""
+    first = next(s for s in body if accesses((s,), whole))
+    stores = [s for s in walk((first,)) if isinstance(s, Store) and s.buffer == whole]
+    own = accesses((first,), whole)
+    loops = all(isinstance(s, For | Store) for s in walk((first,)))
+    return loops and len(own) == len(stores) == 1 and region((first,), whole).same_as(box)
+
+
+def _copy(kernel: Kernel, whole: Buffer, near: Buffer, box: Region, how: str) -> Stmt:
+    """The loops that move a box into its copy or back."""
+
+    def move(inside: list[Affine]) -> Stmt:
+        outside = tuple(index_add(s, v) for s, v in zip(box.start, inside, strict=True))
+        if how == "in":
+            return Store(near, tuple(inside), Load(whole.dtype, whole, outside))
+        return Store(whole, outside, Load(near.dtype, near, tuple(inside)))
+
+    sizes = [clipped(kernel, whole, box, k) for k in range(len(box.size))]
+    return nest(kernel, f"{near.name}_{how}", sizes, move)
+
+
+def pack(kernel: Kernel, buffer: str, axis: int, by: int) -> Kernel:
+    """`S(b[k, 32*j + l])`  ->  `packed[j, k, l] = b[k, 32*j + l]; S(packed[j, k, l])`
+
+    Gives an input a layout in blocks along an axis: the blocks first, then the other axes, then the
+    place in the block.  The copy is a stage of its own before the first that reads it.
+    """
+    whole = buffer_named(kernel, buffer)
+    if not 0 <= axis < len(whole.shape):
+        raise ScheduleError(f"{buffer} has no axis {axis}: it has {len(whole.shape)}")
+    if by < 2:
+        raise ScheduleError(f"{buffer} cannot be packed in blocks of {by}")
+    used = accesses(kernel.stages, whole)
+    if any(a.writes for a in used) or not used:
+        why = "is written" if used else "is not read"
+        raise ScheduleError(f"{buffer} {why}: only what is read can be packed")
+    others = [k for k in range(len(whole.shape)) if k != axis]
+    blocks = -(-whole.shape[axis] // by)
+    shape = (blocks, *(whole.shape[k] for k in others), by)
+    name = free_name(kernel, f"{buffer}_packed")
+    packed = Buffer(name, whole.dtype, shape, contiguous_strides(shape), "temp")
+    reach = extents(kernel)
+
+    def moved(b: Buffer, indices: tuple[Expr, ...]) -> Place | None:
+        if b != whole:
+            return None
+        block, place = _in_blocks(whole, axis, indices[axis], by, reach)
+        return packed, (block, *(indices[k] for k in others), place)
+
+    stages = remapped(kernel.stages, moved)
+    buffers = (*(b for b in kernel.buffers if b.memory != whole.memory or b == whole), packed)
+    return replace(
+        kernel, buffers=buffers, stages=(_packing(kernel, whole, packed, axis, by), *stages)
+    )
+
+
+def _in_blocks(
+    whole: Buffer, axis: int, index: Expr, by: int, reach: dict[str, int]
+) -> tuple[Affine, Affine]:
+    """An index as (block, place in the block)."""
+    if not isinstance(index, Affine):
+        raise ScheduleError(f"data says where {whole.name} is read along axis {axis}")
+    outer = tuple((v, f // by) for v, f in index.terms if f % by == 0)
+    inner = tuple((v, f) for v, f in index.terms if f % by)
+    start = index.constant % by
+    last = start + sum(f * (reach.get(v, by + 1) - 1) for v, f in inner)
+    if any(f < 0 for _, f in inner) or last >= by:
+        loops = ", ".join(v for v, _ in inner)
+        raise ScheduleError(
+            f"{whole.name} is not read in blocks of {by} along axis {axis}: split {loops} by {by}"
+        )
+    return Affine(INT64, outer, index.constant // by), Affine(INT64, inner, start)
+
+
+def _packing(kernel: Kernel, whole: Buffer, packed: Buffer, axis: int, by: int) -> Stmt:
+    """The loops that fill a packed buffer; what is beyond the end of the last block stays unset,
+    since nothing reads it."""
+
+    def move(place: list[Affine]) -> Stmt:
+        block, *source = place
+        source.insert(axis, index_add(index_scale(block, by), source.pop()))  # type: ignore[arg-type]
+        return Store(packed, tuple(place), Load(whole.dtype, whole, tuple(source)))
+
+    name = f"{packed.name}_"
+    sizes: list[Expr] = [affine(n) for n in packed.shape]
+    if whole.shape[axis] % by:
+        first = Affine(INT64, ((free_name(kernel, f"{name}0"), -by),), whole.shape[axis])
+        sizes[-1] = Apply(INT64, "minimum", (affine(by), first))
+    return nest(kernel, name, sizes, move)
+
+
+def stream(kernel: Kernel, buffer: str) -> Kernel:
+    """`for i vector: y[i] = v`  ->  `for i vector: y[i] = v  // streaming`
+
+    Writes a result past the caches, where it is stored by whole vectors that start on cache lines.
+    """
+    whole = buffer_named(kernel, buffer)
+    if whole.role not in ("output", "temp"):
+        raise ScheduleError(f"{buffer} is not a result: only results are written past the caches")
+    if whole.nbytes < ALIGNED or not whole.aligned:
+        raise ScheduleError(f"{buffer} may not start on a cache line: that takes {ALIGNED:,} bytes")
+    if any(e.buffer.memory == whole.memory for e in loads_of(kernel.stages)):
+        raise ScheduleError(f"{buffer} is read again, and would have to come back from memory")
+    streamed = 0
+
+    def change(stmt: Stmt, vector: str) -> Stmt:
+        nonlocal streamed
+        if isinstance(stmt, Store) and stmt.buffer == whole and _on_lines(stmt, vector):
+            streamed += 1
+            return replace(stmt, streaming=True)
+        inside = stmt.var if isinstance(stmt, For) and stmt.kind == "vector" else vector
+        if bodies(stmt):
+            return map_stmt(stmt, lambda e: e, lambda b: b, lambda s: change(s, inside))
+        return stmt
+
+    stages = tuple(change(s, "") for s in kernel.stages)
+    if not streamed:
+        raise ScheduleError(f"{buffer} is not stored by vectors that start on cache lines")
+    return replace(kernel, stages=stages)
+
+
+def _on_lines(store: Store, vector: str) -> bool:
+    """Whether the vectors of a store in the loop `vector` start on cache lines."""
+    line = LINE // store.buffer.dtype.itemsize
+    if not vector:
+        return False
+    offset = 0
+    for index, stride in zip(store.indices, store.buffer.strides, strict=True):
+        if not isinstance(index, Affine):
+            return False
+        offset += index.constant * stride
+        for var, factor in index.terms:
+            step = factor * stride
+            if step != 1 if var == vector else step % line:
+                return False
+    return offset % line == 0
+
+
+def buffer_named(kernel: Kernel, name: str) -> Buffer:
+    """The buffer of that name, whether it is passed or allocated."""
+    known = {b.name: b for b in kernel.buffers}
+    for stmt in walk(kernel.stages):
+        if isinstance(stmt, Alloc):
+            known[stmt.buffer.name] = stmt.buffer
+    if name not in known:
+        raise ScheduleError(f"no buffer {name}; the buffers are {', '.join(known)}")
+    return known[name]

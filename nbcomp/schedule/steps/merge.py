@@ -1,0 +1,178 @@
+"""Two loops walked as one, over buffers in which their axes are one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Stmt,
+    Store,
+    affine,
+    buffers_in,
+    expressions,
+    index_add,
+    index_scale,
+    loop_var,
+    map_expr,
+    map_stmt,
+    walk,
+    walk_expr,
+)
+from nbcomp.schedule.rewriting import mentions, only_loop, replace_in, stage_of
+from nbcomp.types import INT64
+
+
+def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
+    """`for i in 0..m: for j in 0..n: S(x[i, j])`  ->  `for i in 0..m*n: S(x[i])`
+
+    Legal where every buffer that is indexed by either is indexed by both, in neighbouring axes that
+    are contiguous; those buffers are seen with the two axes as one.
+    """
+    stage = stage_of(kernel, outer)
+    found = next(s for s in walk((stage,)) if isinstance(s, For) and s.var == outer)
+    nested = only_loop(found, inner)
+    if not (isinstance(found.extent, Affine) and isinstance(nested.extent, Affine)):
+        raise ScheduleError(f"the extents of {outer} and {inner} are not constants")
+    if nested.extent.terms or found.extent.terms:
+        raise ScheduleError(f"the extents of {outer} and {inner} are not constants")
+    merged = _Merge(outer, inner, nested.extent.constant)
+    for stmt in walk(nested.body):
+        merged.check(stmt)
+    flat = merged.buffers(kernel, found)
+    memo: dict[int, Expr] = {}
+
+    def expr(e: Expr) -> Expr:
+        return map_expr(e, lambda x: merged.load(x, flat, expr), memo)
+
+    def stmt_of(s: Stmt) -> Stmt:
+        if isinstance(s, Store | Accumulate) and s.buffer in merged.axis:
+            indices = merged.indices(s.buffer, s.indices)
+            return replace(s, buffer=flat[s.buffer], indices=indices, value=expr(s.value))
+        return map_stmt(s, expr, lambda b: flat.get(b, b), stmt_of)
+
+    size = found.extent.constant * nested.extent.constant
+    body = tuple(map(stmt_of, nested.body))
+    made = For(outer, affine(size), body, location=found.location)
+    renamed = {b: f for b, f in flat.items() if not f.alias}
+    stages = tuple(
+        replace_in(s, found, made, lambda b: renamed.get(b, b)) if s is stage else s
+        for s in kernel.stages
+    )
+    return replace(kernel, stages=stages, buffers=_declared(kernel, stages, flat))
+
+
+class _Merge:
+    """Two loop variables become one: which buffers see them, at which axis."""
+
+    def __init__(self, outer: str, inner: str, extent: int) -> None:
+        self.outer, self.inner, self.extent = outer, inner, extent
+        self.axis: dict[Buffer, int] = {}
+        self.free: set[Buffer] = set()
+
+    def check(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Store | Accumulate):
+            self.access(stmt.buffer, stmt.indices)
+        if isinstance(stmt, Call):
+            raise ScheduleError(f"{stmt.fn} is called inside the loops")
+        if isinstance(stmt, For) and self.mentions(stmt.extent):
+            raise ScheduleError(f"the extent of {stmt.var} depends on {self.outer} or {self.inner}")
+        self.check_values(stmt)
+
+    def check_values(self, stmt: Stmt) -> None:
+        """Loop variables may only be used as indices."""
+        inside: set[int] = set()
+        found = [e for root in expressions(stmt) for e in walk_expr(root)]
+        for e in found:
+            if isinstance(e, Load):
+                self.access(e.buffer, e.indices)
+                inside.update(id(x) for i in e.indices for x in walk_expr(i))
+        if isinstance(stmt, Store | Accumulate):
+            inside.update(id(x) for i in stmt.indices for x in walk_expr(i))
+        for e in found:
+            if isinstance(e, Affine) and id(e) not in inside and self.mentions(e):
+                raise ScheduleError(f"{self.outer} and {self.inner} are used as values")
+
+    def mentions(self, e: Expr) -> bool:
+        return mentions(e, self.outer) or mentions(e, self.inner)
+
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+        places = [k for k, i in enumerate(indices) if self.mentions(i)]
+        if not places:
+            self.free.add(buffer)
+        elif len(places) == 2 and places[1] == places[0] + 1:
+            first, second = indices[places[0]], indices[places[1]]
+            self.pair(buffer, places[0], first, second)
+        else:
+            raise ScheduleError(
+                f"{buffer.name} is not read along both {self.outer} and {self.inner}"
+            )
+        if buffer in self.free and buffer in self.axis:
+            raise ScheduleError(f"{buffer.name} is read in two ways")
+
+    def pair(self, buffer: Buffer, axis: int, first: Expr, second: Expr) -> None:
+        plain = (
+            isinstance(first, Affine)
+            and isinstance(second, Affine)
+            and dict(first.terms).get(self.outer) == 1
+            and not mentions(first, self.inner)
+            and second.terms == ((self.inner, 1),)
+            and second.constant == 0
+            and buffer.shape[axis + 1] == self.extent
+            and buffer.strides[axis] == buffer.strides[axis + 1] * self.extent
+        )
+        if not plain or self.axis.setdefault(buffer, axis) != axis:
+            raise ScheduleError(f"{self.outer} and {self.inner} are not one axis of {buffer.name}")
+
+    def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The index into the merged buffer: the new variable is outer·extent + inner."""
+        k = self.axis[buffer]
+        first = indices[k]
+        assert isinstance(first, Affine)
+        rest = Affine(INT64, tuple(t for t in first.terms if t[0] != self.outer), first.constant)
+        place = index_add(index_scale(rest, self.extent), loop_var(self.outer))
+        return (*indices[:k], place, *indices[k + 2 :])
+
+    def load(
+        self, e: Expr, flat: dict[Buffer, Buffer], expr: Callable[[Expr], Expr]
+    ) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer not in flat:
+            return None
+        indices = self.indices(e.buffer, e.indices)
+        return replace(e, buffer=flat[e.buffer], indices=tuple(map(expr, indices)))
+
+    def buffers(self, kernel: Kernel, loop: Stmt) -> dict[Buffer, Buffer]:
+        """Each merged buffer in its new shape, under a new name if it is used outside the loop."""
+        elsewhere = {b for s in kernel.stages for b in buffers_in(s, loop)}
+        made = {}
+        for buffer, k in self.axis.items():
+            shape = (*buffer.shape[:k], buffer.shape[k] * self.extent, *buffer.shape[k + 2 :])
+            strides = (*buffer.strides[:k], *buffer.strides[k + 1 :])
+            name, alias = buffer.name, buffer.alias
+            if buffer in elsewhere or buffer.alias:
+                name = f"{buffer.memory}_{'x'.join(map(str, shape))}"
+                alias = buffer.memory
+            made[buffer] = replace(buffer, shape=shape, strides=strides, name=name, alias=alias)
+        return made
+
+
+def _declared(
+    kernel: Kernel, stages: tuple[Stmt, ...], flat: dict[Buffer, Buffer]
+) -> tuple[Buffer, ...]:
+    used = {b for s in stages for b in buffers_in(s)}
+    result: list[Buffer] = []
+    for buffer in kernel.buffers:
+        if buffer in used or buffer not in flat:
+            result.append(buffer)
+        if buffer in flat:
+            result.append(flat[buffer])
+    return tuple(dict.fromkeys(result))

@@ -1,0 +1,175 @@
+"""The shape of a nest: which loops there are, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import (
+    Affine,
+    Alloc,
+    Apply,
+    Buffer,
+    Expr,
+    For,
+    Kernel,
+    Let,
+    Stmt,
+    affine,
+    index_add,
+    index_scale,
+    loop_var,
+    walk,
+)
+from nbcomp.schedule.dependence import conflict
+from nbcomp.schedule.rewriting import (
+    at,
+    constant_extent,
+    find,
+    free_name,
+    mentions,
+    only_loop,
+    renamed,
+    reshaped,
+    splice,
+    substitute,
+)
+from nbcomp.types import INT64, contiguous_strides
+
+
+def split(kernel: Kernel, loop: str, by: int) -> Kernel:
+    """`for i in 0..n: S(i)`  ->  `for i_o in 0..⌈n/b⌉: for i in 0..min(b, n-b*i_o): S(b*i_o+i)`"""
+    if by < 1:
+        raise ScheduleError(f"{loop} cannot be split into blocks of {by}")
+    outer = free_name(kernel, f"{loop}_o")
+
+    def change(found: For) -> Stmt:
+        if not isinstance(found.extent, Affine) or found.extent.terms:
+            raise ScheduleError(f"the extent of {loop} is not a constant")
+        n = found.extent.constant
+        place = index_add(index_scale(loop_var(outer), by), loop_var(loop))
+        body = substitute(found.body, {loop: place})
+        inner: Expr = affine(by)
+        if n % by:
+            left = index_scale(loop_var(outer), -by, n)
+            inner = Apply(INT64, "minimum", (affine(by), left))
+        made = replace(found, extent=inner, body=body)
+        return For(outer, affine(-(-n // by)), (made,), location=found.location)
+
+    return at(kernel, loop, change)
+
+
+def interchange(kernel: Kernel, outer: str, inner: str) -> Kernel:
+    """`for i: for j: S`  ->  `for j: for i: S`, for a perfect nest with independent iterations"""
+
+    def change(found: For) -> Stmt:
+        nested = only_loop(found, inner)
+        if mentions(nested.extent, outer):
+            raise ScheduleError(f"the extent of {inner} depends on {outer}")
+        if why := conflict(found) or conflict(nested):
+            raise ScheduleError(why)
+        return replace(nested, body=(replace(found, body=nested.body),))
+
+    return at(kernel, outer, change)
+
+
+def reorder(kernel: Kernel, *order: str) -> Kernel:
+    """`for i: for j: for k: S`  ->  `for k: for i: for j: S`, for `reorder("k", "i", "j")`
+
+    The loops must be a perfect nest (each the only statement of the one around it), in any order.
+    """
+    if len(set(order)) != len(order) or len(order) < 2:
+        raise ScheduleError("give two or more different loops, outermost first")
+    present = _nest(kernel, order)
+    for position, wanted in enumerate(order):
+        for k in range(present.index(wanted), position, -1):
+            kernel = interchange(kernel, present[k - 1], present[k])
+            present[k - 1], present[k] = present[k], present[k - 1]
+    return kernel
+
+
+def _nest(kernel: Kernel, loops: tuple[str, ...]) -> list[str]:
+    """These loops as they are nested, outside in."""
+    depth = {var: sum(1 for _ in _around(kernel, var)) for var in loops}
+    present = sorted(loops, key=lambda var: depth[var])
+    for outer, inner in pairwise(present):
+        only_loop(find(kernel, outer), inner)
+    return present
+
+
+def _around(kernel: Kernel, loop: str) -> list[str]:
+    """The loops around a loop."""
+    found = find(kernel, loop)
+    return [
+        s.var
+        for s in walk(kernel.stages)
+        if isinstance(s, For) and s is not found and any(x is found for x in walk(s.body))
+    ]
+
+
+def tile(kernel: Kernel, outer: str, inner: str, rows: int, columns: int) -> Kernel:
+    """`for i: for j: S`  ->  `for i_o: for j_o: for i in 0..rows: for j in 0..columns: S`"""
+    only_loop(find(kernel, outer), inner)
+    names = free_name(kernel, f"{outer}_o")
+    kernel = split(kernel, outer, rows)
+    blocks = free_name(kernel, f"{inner}_o")
+    kernel = split(kernel, inner, columns)
+    return reorder(kernel, names, blocks, outer, inner)
+
+
+def peel(kernel: Kernel, loop: str, count: int = 1) -> Kernel:
+    """`for i in 0..n: S(i)`  ->  `for i in 0..n-c: S(i); for i_p in 0..c: S(n-c+i_p)`"""
+    found = find(kernel, loop)
+    n = constant_extent(found)
+    if not 0 < count < n:
+        raise ScheduleError(f"{loop} has {n} iterations: peel between 1 and {n - 1} of them")
+    name = free_name(kernel, f"{loop}_p")
+    place = index_add(loop_var(name), affine(n - count))
+    body = renamed(kernel, substitute(found.body, {loop: place}))
+    last = replace(found, var=name, extent=affine(count), body=body)
+    return splice(kernel, found, (replace(found, extent=affine(n - count)), last))
+
+
+def distribute(kernel: Kernel, loop: str) -> Kernel:
+    """`for i: (alloc s[]; A; B)`  ->  `alloc s[n]; for i: A; for i_2: B`
+
+    Each statement of the loop gets a loop of its own; what was kept for one iteration is kept for
+    all.  Legal where the iterations do not depend on each other.
+    """
+    found = find(kernel, loop)
+    if len([s for s in found.body if not isinstance(s, Alloc)]) < 2:
+        raise ScheduleError(f"{loop} has a single statement: there is nothing to distribute")
+    if any(isinstance(s, Let) for s in found.body):
+        raise ScheduleError(f"values are bound in {loop} that later statements read")
+    if why := conflict(found):
+        raise ScheduleError(why)
+    n = _upper(found)
+    grown = {s.buffer: _grown(s.buffer, n) for s in found.body if isinstance(s, Alloc)}
+    pieces: list[Stmt] = [Alloc(b) for b in grown.values()]
+    taken = kernel
+    for stmt in found.body:
+        if isinstance(stmt, Alloc):
+            continue
+        name = loop if len(pieces) == len(grown) else free_name(taken, loop)
+        (moved,) = substitute((stmt,), {loop: loop_var(name)}) if name != loop else (stmt,)
+        (moved,) = reshaped((moved,), {b: (g, loop_var(name)) for b, g in grown.items()})
+        pieces.append(replace(found, var=name, body=(moved,)))
+        taken = replace(taken, stages=(*taken.stages, pieces[-1]))
+    return splice(kernel, found, tuple(pieces))
+
+
+def _upper(found: For) -> int:
+    """The most iterations a loop can have; an error where that is not known."""
+    extent = found.extent
+    if isinstance(extent, Apply) and extent.fn == "minimum":
+        extent = next((a for a in extent.args if isinstance(a, Affine) and not a.terms), extent)
+    if isinstance(extent, Affine) and not extent.terms:
+        return extent.constant
+    raise ScheduleError(f"the extent of {found.var} is not a constant")
+
+
+def _grown(buffer: Buffer, n: int) -> Buffer:
+    """A buffer with one element (or row) per iteration of a loop."""
+    shape = (n, *buffer.shape)
+    return replace(buffer, shape=shape, strides=contiguous_strides(shape))

@@ -1,0 +1,88 @@
+"""Kernels to schedule, and the check every step must pass: verified, and no answer changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nbcomp.loop.grammar import Accumulate, Alloc, Kernel
+from nbcomp.loop.verifier import verify
+from tests.kernels import (
+    Array,
+    add_to,
+    apply,
+    buffer,
+    index,
+    interpreted,
+    kernel,
+    load,
+    loop,
+    native,
+    number,
+    random_array,
+    store,
+)
+
+Golden = Callable[..., None]
+Step = Callable[[Kernel], Kernel]
+
+
+def check(k: Kernel, step: Step, golden: Golden | None = None, machine: bool = True) -> Kernel:
+    """The scheduled kernel; its outputs are those it had before, interpreted and as machine code.
+
+    Sums may be added up in another order.
+    """
+    rng = np.random.default_rng(7)
+    inputs: dict[str, Array] = {
+        b.name: random_array(rng, b.dtype, b.shape) for b in k.buffers if b.role == "input"
+    }
+    result = verify(step(k))
+    wanted = interpreted(k, inputs)
+    runs = [interpreted(result, inputs)] + ([native(result, inputs)] if machine else [])
+    for b in k.buffers:
+        for got in runs if b.role == "output" else ():
+            np.testing.assert_allclose(got[b.name], wanted[b.name], rtol=2e-5, atol=2e-5)
+    if golden is not None:
+        golden(f"{k}\n\n{result}")
+    return result
+
+
+def matmul(m: int = 6, n: int = 40, depth: int = 9) -> Kernel:
+    """c = a @ b as it is written in a textbook."""
+    a, b = buffer("a", (m, depth)), buffer("b", (depth, n))
+    c, s = buffer("c", (m, n), "output"), buffer("s", (), "local")
+    product = apply("multiply", load(a, "i", "k"), load(b, "k", "j"))
+    body = (
+        Alloc(s),
+        store(s, (), number(0.0)),
+        loop("k", depth, Accumulate(s, (), "add", product, contract=True)),
+        store(c, ("i", "j"), load(s)),
+    )
+    return kernel(loop("i", m, loop("j", n, *body)), buffers=[a, b, c])
+
+
+def two_stages(n: int = 50) -> Kernel:
+    """y = square(t) + 1 where t = x + x"""
+    x, t = buffer("x", (n,)), buffer("t", (n,), "temp")
+    y = buffer("y", (n,), "output")
+    first = loop("i", n, store(t, ("i",), apply("add", load(x, "i"), load(x, "i"))))
+    value = apply("add", apply("square", load(t, "j")), number(1.0))
+    return kernel(first, loop("j", n, store(y, ("j",), value)), buffers=[x, y, t])
+
+
+def blur(n: int = 48) -> Kernel:
+    """y[j] = t[j] + t[j + 1] where t = x * x"""
+    x, t = buffer("x", (n + 1,)), buffer("t", (n + 1,), "temp")
+    y = buffer("y", (n,), "output")
+    first = loop("i", n + 1, store(t, ("i",), apply("square", load(x, "i"))))
+    value = apply("add", load(t, "j"), load(t, index(1, j=1)))
+    return kernel(first, loop("j", n, store(y, ("j",), value)), buffers=[x, y, t])
+
+
+def column_sums(m: int = 12, n: int = 20) -> Kernel:
+    """out[j] = Σ x[i, j]"""
+    x, out = buffer("x", (m, n)), buffer("out", (n,), "output")
+    clear = loop("z", n, store(out, ("z",), number(0.0)))
+    add = loop("i", m, loop("j", n, add_to(out, ("j",), load(x, "i", "j"))))
+    return kernel(clear, add, buffers=[x, out])

@@ -1,0 +1,98 @@
+"""The order of loops: tile, reorder, peel, distribute."""
+
+from __future__ import annotations
+
+import pytest
+
+from nbcomp.errors import ScheduleError
+from nbcomp.schedule import steps
+from tests.kernels import apply, at, buffer, index, kernel, load, loop, store
+from tests.schedule.programs import Golden, check, column_sums, matmul, two_stages
+
+
+def test_tile(golden: Golden) -> None:
+    check(matmul(7, 40), lambda k: steps.tile(k, "i", "j", 3, 16), golden)
+
+
+@pytest.mark.parametrize("by", [(1, 1), (2, 7), (6, 40), (50, 50)])
+def test_tile_by_anything(by: tuple[int, int]) -> None:
+    check(matmul(), lambda k: steps.tile(k, "i", "j", *by))
+
+
+def test_tile_refuses_loops_that_are_not_a_nest() -> None:
+    with pytest.raises(ScheduleError, match="k is not the only statement of i"):
+        steps.tile(matmul(), "i", "k", 2, 2)
+
+
+def test_reorder(golden: Golden) -> None:
+    def step(k):
+        return steps.reorder(steps.split(k, "j", 8), "j_o", "j", "i")
+
+    check(column_sums(), step, golden)
+
+
+def test_reorder_refuses_what_is_no_order() -> None:
+    with pytest.raises(ScheduleError, match="two or more different loops"):
+        steps.reorder(matmul(), "i", "i")
+    with pytest.raises(ScheduleError, match="is not the only statement"):
+        steps.reorder(matmul(), "k", "i")
+    with pytest.raises(
+        ScheduleError, match=r"no loop kk \(did you mean k\?\); the loops are i, j, k"
+    ):
+        steps.reorder(matmul(), "kk", "i")
+
+
+def test_reorder_refuses_what_carries_over() -> None:
+    x = buffer("x", (9, 9), "output")
+    value = apply("square", load(x, index(i=1), index(j=1, constant=0)))
+    body = loop("j", 8, store(x, at(index(1, i=1), index(1, j=1)), value))
+    k = kernel(loop("i", 8, body), buffers=[x])
+    with pytest.raises(ScheduleError, match="iterations of i are not independent"):
+        steps.reorder(k, "j", "i")
+
+
+def test_peel(golden: Golden) -> None:
+    check(matmul(5, 7), lambda k: steps.peel(k, "i", 2), golden)
+
+
+@pytest.mark.parametrize("loop_", ["i", "j", "k"])
+def test_peel_any_loop(loop_: str) -> None:
+    check(matmul(), lambda k: steps.peel(k, loop_, 3))
+
+
+def test_peel_then_tile_whole_blocks() -> None:
+    def step(k):
+        k = steps.peel(k, "i", 7 % 3)
+        return steps.unroll(steps.tile(k, "i", "j", 3, 8), "i")
+
+    check(matmul(7, 40), step)
+
+
+@pytest.mark.parametrize("count", [0, 6, 7])
+def test_peel_refuses_all_or_nothing(count: int) -> None:
+    with pytest.raises(ScheduleError, match="i has 6 iterations: peel between 1 and 5"):
+        steps.peel(matmul(), "i", count)
+
+
+def test_distribute(golden: Golden) -> None:
+    check(matmul(), lambda k: steps.distribute(k, "j"), golden)
+
+
+def test_distribute_what_is_cut_short() -> None:
+    check(matmul(6, 41), lambda k: steps.distribute(steps.split(k, "j", 8), "j"))
+
+
+def test_distribute_refuses_a_single_statement() -> None:
+    with pytest.raises(ScheduleError, match="i has a single statement"):
+        steps.distribute(two_stages(), "i")
+
+
+def test_distribute_refuses_what_carries_over() -> None:
+    x, y = buffer("x", (9,), "output"), buffer("y", (9,), "output")
+    body = (
+        store(x, (index(1, i=1),), load(y, "i")),
+        store(y, (index(1, i=1),), load(x, "i")),
+    )
+    k = kernel(loop("i", 8, *body), buffers=[x, y])
+    with pytest.raises(ScheduleError, match="iterations of i are not independent"):
+        steps.distribute(k, "i")
