@@ -27,13 +27,6 @@ def llvm_cpu_name() -> str:
     return str(llvm.get_host_cpu_name())
 
 
-def llvm_features() -> str:
-    """This processor's features in LLVM's words, 512-bit vectors allowed where it has them."""
-    llvm: Any = import_module("llvmlite.binding")
-    features = str(llvm.get_host_cpu_features().flatten())
-    return features + ",-prefer-256-bit" if "+avx512f" in features else features
-
-
 def cores() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
