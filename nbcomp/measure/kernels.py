@@ -35,9 +35,8 @@ from nbcomp.runtime.plan import HostStep, Step
 ROUNDS = 400  # runs of the whole program at most
 FEWEST = 3  # runs at least
 BEYOND = 1.05  # of a limit: then it was the limit that was measured wrong
-# Seconds the native entry takes for a step that is not spread over threads, and the least a step
-# is said to take: shorter ones cannot be told from calling them.
-STEP = 20e-9
+STEP = 20e-9  # seconds the native entry takes for a step that is not spread over threads
+LEAST = 100e-9  # seconds a step is said to take at least: less cannot be told from calling it
 
 
 def measure_numbers(
@@ -55,7 +54,7 @@ def measure_numbers(
     with kept(captured.signature, captured.writes, args, kwargs or {}):
         samples = _samples(compiled, args, kwargs or {}, seconds)
     memory = memory_plan(compiled)
-    steps = _steps(compiled, samples, memory)
+    steps = [s for s in _steps(compiled, samples, memory) if s.stages]  # others do nothing
     known = limits()
     if any(_figures(s, known).of_limit > BEYOND for s in steps if s.kernel):
         known = limits(again=True)  # something disturbed them
@@ -110,7 +109,7 @@ def _samples(
                 break
     calling = float(np.median(taken[0]))
     # Not the first run, which finds its memory untouched.
-    return [[max(s - calling, STEP) for s in one[1:]] for one in taken[1:]]
+    return [[max(s - calling, LEAST) for s in one[1:]] for one in taken[1:]]
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ class _Race:
         self.neighbours = Neighbours()
         self.end = time.perf_counter() + self.seconds
         self.writes = bool(self.compiled.capture.writes)
+        self.compiling = self.compiled.compile_seconds  # of the variant that took longest
         begin = time.perf_counter()
         self.wanted = Wanted.of(self.reference, self.args, self.kwargs, self.writes)
         self.numpy_seconds = time.perf_counter() - begin
@@ -110,7 +111,7 @@ class _Race:
         entry = _Entry(options, len(self.entries))
         self.entries.append(entry)
         spare = self.left() - (1 - PREPARING) * self.seconds
-        if spare < self.compiled.compile_seconds and len(self.entries) > 1:
+        if spare < self.compiling and len(self.entries) > 1:
             entry.note = "out of time"
             return
         try:
@@ -118,6 +119,7 @@ class _Race:
         except NbcompError as error:
             entry.note = f"cannot be compiled: {str(error).splitlines()[-1]}"
             return
+        self.compiling = max(self.compiling, made.compile_seconds)
         first = self.known.setdefault(code_of(made), entry.first)
         if first != entry.first:
             entry.first = first

@@ -191,6 +191,15 @@ def test_what_a_program_writes_is_as_it_was() -> None:
 
 
 @pytest.mark.usefixtures("known")
+def test_kernels_that_do_nothing_have_no_numbers() -> None:
+    empty = np.zeros((0, 4))
+    found = measure_numbers(
+        nbcomp.compile(lambda x: np.pad(x * 2, ((0, 0), (1, 1))), empty), [empty]
+    )
+    assert all(k.timing.median > 0 for k in found.kernels)
+
+
+@pytest.mark.usefixtures("known")
 def test_other_arguments_are_refused() -> None:
     with pytest.raises(NbcompError, match="compiled for other arguments: x had shape"):
         measure_numbers(nbcomp.compile(lambda x: x + 1, X), [X[:5]])
