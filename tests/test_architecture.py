@@ -29,7 +29,12 @@ LATE = {
     ("nbcomp", "unload_ipython_extension"): {"nbcomp.magics"},
     ("nbcomp.display.plot", "picture"): {"matplotlib", "matplotlib.figure"},
     ("nbcomp.display.plot", "_draw"): {"matplotlib.axes", "matplotlib.ticker"},
+    ("nbcomp.graph.editable", "__str__"): {"nbcomp.graph.table"},
+    ("nbcomp.graph.editable", "print_tabular"): {"nbcomp.graph.table"},
+    ("nbcomp.graph.editable", "to_networkx"): {"nbcomp.graph.table"},
     ("nbcomp.graph.ir", "__str__"): {"nbcomp.graph.printer"},
+    ("nbcomp.graph.ir", "print_tabular"): {"nbcomp.graph.editable"},
+    ("nbcomp.graph.ir", "to_networkx"): {"nbcomp.graph.editable"},
     ("nbcomp.graph.op", "_expanded_type"): {"nbcomp.graph.ir"},
     ("nbcomp.graph.op", ""): {"nbcomp.graph.ir"},  # for the type checker
     ("nbcomp.graph.passes.fusion", "__str__"): {"nbcomp.graph.printer"},

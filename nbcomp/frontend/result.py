@@ -156,3 +156,24 @@ def leaves(tree: Tree) -> list[Out | Own | ViewOf | Static]:
             return [leaf for value in tree.values() for leaf in leaves(value)]
         case _:
             return [leaf for value in tree for leaf in leaves(value)]
+
+
+def with_leaves(tree: Tree, new: Sequence[Any]) -> Tree:
+    """The tree with other leaves, in the order of `leaves`; equal ones become one."""
+    rest = iter(new)
+    made: dict[Any, Any] = {}
+
+    def part(t: Tree) -> Any:
+        match t:
+            case Out() | Own() | ViewOf() | Static():
+                leaf = next(rest)
+                return made.setdefault(leaf, leaf)
+            case Record(make, fields):
+                return Record(make, {k: part(v) for k, v in fields.items()})
+            case dict():
+                return {k: part(v) for k, v in t.items()}
+            case _:
+                return type(t)(map(part, t))
+
+    result: Tree = part(tree)
+    return result

@@ -1,14 +1,20 @@
-"""Runs a graph by each operator's NumPy reference: the meaning of the graph IR."""
+"""Runs a graph node by node, by each operator's NumPy reference: the meaning of the graph IR.
+
+`Interpreter` is made to be subclassed (to time, count, record or replace what nodes compute), and
+`Transformer` is one whose values are nodes: what it computes is another graph.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nbcomp.graph.ir import Graph, Node
-from nbcomp.graph.op import Input
+from nbcomp.graph.ir import Graph, Node, apply, at
+from nbcomp.graph.numpy_function import NUMPY
+from nbcomp.graph.op import Constant, Input, Op
 
 
 def interpret(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
@@ -29,3 +35,113 @@ def evaluate(graph: Graph, arrays: Sequence[Any]) -> dict[Node, Any]:
                 result = node.op.reference(*(values[i] for i in node.inputs))
                 values[node] = np.asarray(result)
     return values
+
+
+class Interpreter:
+    """Runs a graph, each step of it open to a subclass.
+
+    `run_node` computes one node and is called for all of them in order; `call` computes one
+    operator.  A method `call_softmax(self, op, x)` is called for that operator instead of `call`.
+    `values` holds what was computed so far, by node.
+    """
+
+    def __init__(self, graph: Any) -> None:
+        self.graph: Graph = as_graph(graph)
+        self.values: dict[Node, Any] = {}
+
+    def run(self, *arguments: Any) -> Any:
+        """The output, or a tuple of several, for one value per input."""
+        graph = self.graph
+        if len(arguments) != len(graph.inputs):
+            names = ", ".join(n.name for n in graph.inputs)
+            raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs ({names})")
+        self.values = {}
+        given = dict(zip(graph.inputs, arguments, strict=True))
+        with np.errstate(all="ignore"):
+            for node in graph.nodes:
+                try:
+                    is_input = isinstance(node.op, Input)
+                    self.values[node] = (
+                        self.input(node, given[node]) if is_input else self.run_node(node)
+                    )
+                except Exception as error:
+                    _say_where(error, node)
+                    raise
+        return self.output(tuple(self.values[n] for n in graph.outputs))
+
+    def input(self, node: Node, value: Any) -> Any:
+        """The value of an input."""
+        return np.asarray(value)
+
+    def run_node(self, node: Node) -> Any:
+        """The value of a node whose operands have theirs."""
+        if isinstance(node.op, Constant):
+            return self.constant(node)
+        operands = (self.values[n] for n in node.inputs)
+        special = getattr(self, f"call_{node.op.name}", None)
+        return special(node.op, *operands) if special else self.call(node.op, *operands)
+
+    def constant(self, node: Node) -> Any:
+        """The value of a constant."""
+        return node.op.reference()
+
+    def call(self, op: Op, *operands: Any) -> Any:
+        """What an operator makes of its operands."""
+        return op.reference(*operands)
+
+    def output(self, values: tuple[Any, ...]) -> Any:
+        """What `run` returns."""
+        return values[0] if len(values) == 1 else values
+
+
+class Transformer(Interpreter):
+    """An interpreter whose values are nodes: `transform` gives the graph of what it computes.
+
+    Override `call`, or `call_<operator>`, to write a node in other operators:
+
+        class Approximate(Transformer):
+            def call_gelu(self, op, x):
+                return self.call(Gelu(tanh=True), x)
+    """
+
+    def transform(self) -> Graph:
+        """The new graph, with the same inputs."""
+        outputs = self.run(*self.graph.inputs)
+        roots = outputs if isinstance(outputs, tuple) else (outputs,)
+        return Graph(self.graph.name, self.graph.inputs, roots)
+
+    def input(self, node: Node, value: Any) -> Any:
+        return value
+
+    def run_node(self, node: Node) -> Any:
+        with at(node.location):
+            result: Node = super().run_node(node)
+        if result is self.values.get(node) or not node.name or isinstance(result.op, Input):
+            return result
+        return result if result.name else replace(result, name=node.name)
+
+    def constant(self, node: Node) -> Any:
+        return node
+
+    def call(self, op: Op, *operands: Any) -> Any:
+        """The operator on these nodes."""
+        return apply(op, *operands)
+
+    def numpy(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The node, or nodes, of a NumPy function's call on nodes and numbers."""
+        return NUMPY[function].trace(*args, **kwargs)
+
+
+def as_graph(value: Any) -> Graph:
+    """A graph, that of an editable graph, or that of whatever has one as its `graph`."""
+    found = value if hasattr(value, "inputs") or hasattr(value, "to_graph") else value.graph
+    graph: Graph = found.to_graph() if hasattr(found, "to_graph") else found
+    return graph
+
+
+def _say_where(error: Exception, node: Node) -> None:
+    """Note which node it was, and the user's line."""
+    where = f"\n{node.location.excerpt()}" if node.location else ""
+    note = f"while running the node {node.name or node.op.name}: {node.type}{where}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from nbcomp.graph.op import Op
 from nbcomp.record import Location
@@ -30,7 +31,7 @@ def at(location: Location | None) -> Iterator[None]:
         _location.reset(token)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Node:
     """One application of an operator, equal only to itself; `name` is the user's, if any.
 
@@ -49,6 +50,9 @@ class Node:
     def shape(self) -> tuple[int, ...]:
         """Shape of the result."""
         return self.type.shape
+
+    def __repr__(self) -> str:
+        return f"<{self.name or self.op.name}: {self.type}>"
 
     @property
     def title(self) -> str:
@@ -89,6 +93,18 @@ class Graph:
             for operand in dict.fromkeys(node.inputs):
                 table[operand].append(node)
         return {n: tuple(us) for n, us in table.items()}
+
+    def print_tabular(self) -> None:
+        """Print the nodes as a table: opcode, name, target, args, kwargs."""
+        from nbcomp.graph.editable import EditableGraph  # which imports the IR
+
+        EditableGraph(self).print_tabular()
+
+    def to_networkx(self) -> Any:
+        """The graph as a `networkx.DiGraph`, an edge from each operand to its readers."""
+        from nbcomp.graph.editable import EditableGraph
+
+        return EditableGraph(self).to_networkx()
 
     def __str__(self) -> str:
         from nbcomp.graph.printer import print_graph  # the printer imports the IR

@@ -8,6 +8,7 @@ the protocol NumPy has for its own functions (NEP 18).  Knows operators, not lay
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,6 +38,8 @@ def function(describe: Callable[..., Described]) -> Callable[..., Any]:
         with np.errstate(all="ignore"):
             result = op.reference(*arrays)
         return result.view(Tensor) if is_inside() and isinstance(result, np.ndarray) else result
+
+    setattr(call, "__signature__", inspect.signature(describe))  # noqa: B010
 
     @traces(call)
     @functools.wraps(describe)

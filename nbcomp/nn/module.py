@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from nbcomp.capturing import ExportedModule, export
 from nbcomp.errors import NbcompError
 from nbcomp.nn.arrays import Parameter, as_arrays, as_tensors, inside
 
@@ -276,6 +277,15 @@ class Module:
     def double(self: M) -> M:
         """All floating-point parameters and buffers in float64."""
         return self.to(np.float64)
+
+    # ------------------------------------------------------------------------------- exported
+
+    def export(self, *spec: Any, **named: Any) -> ExportedModule:
+        """The model as a graph with its parameters as inputs; see `nbcomp.export`.
+
+        `model.export(nbcomp.f32[1, 784]).show()` prints it in typed form.
+        """
+        return export(self, *spec, **named)
 
     # --------------------------------------------------------------------------------- printed
 

@@ -1,0 +1,140 @@
+"""`trace` and `export`: a function or model, run once on examples, as a `GraphModule`.
+
+Knows capture and graph modules, not layers: a model is whatever has a `state_dict`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import CaptureError, NbcompError
+from nbcomp.frontend.outputs import Outputs
+from nbcomp.frontend.result import Out, Static, Tree, leaves, resolve
+from nbcomp.frontend.trace import Capture, capture
+from nbcomp.graph.ir import Graph, Node, rewrite
+from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter, path_of
+from nbcomp.ops.nn import Linear
+from nbcomp.types import TensorType
+
+
+class TraceWarning(UserWarning):
+    """A traced function decided by a value of the example, and will always decide that way."""
+
+
+# ------------------------------------------------------------------------------------- tracing
+
+
+def trace(function: Any, *inputs: Any, **named: Any) -> GraphModule:
+    """Capture a function or model by running it once on example inputs.
+
+    inputs: arrays, numbers, or `nbcomp.f32[…]` types.  Where Python control flow depends on array
+    values, the way that the example takes is the program's, and a `TraceWarning` points at the
+    line.  Raises Unsupported for what is not compiled, and what the function itself raises.
+    """
+    captured = capture(_python(function), _examples(inputs), _named(named), freeze=True)
+    for error in dict.fromkeys(captured.frozen):
+        _warn(error)
+    return GraphModule(captured, function)
+
+
+def _warn(error: CaptureError) -> None:
+    place = error.location
+    condition = f"`{place.source()}`" if place else "a condition"
+    line = f" at line {place.line}" if place else ""
+    text = (
+        f"{condition}{line} depends on an array's values: the traced function always does what the"
+        f" example did; to keep both sides: {error.hint}"
+    )
+    file, number = (place.file, place.line) if place else ("<traced>", 1)
+    warnings.warn_explicit(text, TraceWarning, file, number)
+
+
+def _python(function: Any) -> Any:
+    """The Python function that a jitted one stands for."""
+    return function.__wrapped__ if hasattr(function, "variants") else function
+
+
+def _examples(inputs: Sequence[Any]) -> list[Any]:
+    return [np.zeros(v.shape, v.dtype) if isinstance(v, TensorType) else v for v in inputs]
+
+
+def _named(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(zip(inputs, _examples(list(inputs.values())), strict=True))
+
+
+# ----------------------------------------------------------------------------------- exporting
+
+
+class ExportedModule(GraphModule):
+    """A program whose parameters are arguments like its inputs; `params` are their present arrays,
+    by name, in the order of the arguments."""
+
+    def __init__(self, captured: Capture, function: Any, params: dict[str, Any]) -> None:
+        super().__init__(captured, function)
+        self.params = params
+
+
+def export(function: Any, *spec: Any, **named: Any) -> ExportedModule:
+    """A function or model as a graph without state: what it reads becomes further arguments.
+
+    spec: types (`nbcomp.f32[1, 784]`) or arrays, one per argument, or a dict of them by name (also
+    below the method's name, `{"forward": {"x": …}}`).  `show()` prints the result in typed form,
+    `params` has the arrays to call it with: `exported(x, *exported.params.values())`.
+
+    Raises CaptureError for control flow that depends on array values, and Unsupported.
+    """
+    if len(spec) == 1 and isinstance(spec[0], Mapping):
+        named, spec = dict(spec[0]) | named, ()
+        if len(named) == 1 and isinstance(inner := next(iter(named.values())), Mapping):
+            named = dict(inner)
+    captured = capture(_python(function), _examples(spec), _named(named))
+    if captured.writes or any(not isinstance(t, Out | Static) for t in leaves(captured.result)):
+        raise NbcompError(
+            f"{captured.graph.name} returns or writes to its own arguments: it cannot be exported",
+            hint="return new arrays only",
+        )
+    return _exported(function, captured)
+
+
+def _exported(function: Any, captured: Capture) -> ExportedModule:
+    inputs = inputs_of(captured)
+    own = [pair for pair in inputs if pair[1].source.kind == "argument"]
+    read = [pair for pair in inputs if pair not in own]
+    order = list(function.state_dict()) if hasattr(function, "state_dict") else []
+    read.sort(key=lambda pair: _position(path_of(pair[1].source), order))
+    own.sort(key=lambda pair: int(pair[1].source.key))
+    params = {node.name: resolve(guard.source, ()) for node, guard in read}
+    nodes = [node for node, _ in (*own, *read)]
+    graph = Graph(captured.graph.name, tuple(nodes), captured.graph.outputs)
+    graph = rewrite(graph, _as_products)
+    made = captured_graph(graph, captured.result, captured.scalar_outputs)
+    return ExportedModule(made, function, params)
+
+
+def _as_products(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """Linear layers as the products they are, under the layer's name."""
+    if not isinstance(node.op, Linear):
+        return None
+    return replace(node.op.expand(*inputs), name=node.name)
+
+
+def _position(path: str, order: list[str]) -> int:
+    return order.index(path) if path in order else len(order)
+
+
+def captured_graph(
+    graph: Graph, result: Tree = Outputs.first, scalars: frozenset[int] = frozenset()
+) -> Capture:
+    """A graph as a program: one argument per input, by its name."""
+    numbered = tuple(
+        replace(argument_guard(k, node), slot=k) for k, node in enumerate(graph.inputs)
+    )
+    parameters = [parameter(node.name or f"arg{k}") for k, node in enumerate(graph.inputs)]
+    signature = inspect.Signature(parameters)
+    return Capture(graph, numbered, result, scalars, (), signature, len(parameters))

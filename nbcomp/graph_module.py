@@ -1,0 +1,342 @@
+"""`GraphModule`, a captured program to look at, to edit and to run.
+
+It is a program as an editable graph, with where its inputs come from: arguments, or attributes read
+at every call.  `recompile` takes the graph as it is now through the pipeline.  Knows captures,
+graphs and the pipeline, not how programs are captured.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from nbcomp.compiled import Compiled
+from nbcomp.errors import NbcompError
+from nbcomp.frontend.result import (
+    Out,
+    Own,
+    Tree,
+    ViewOf,
+    bind,
+    leaves,
+    resolve,
+    with_leaves,
+)
+from nbcomp.frontend.trace import Capture
+from nbcomp.graph.editable import EditableGraph
+from nbcomp.graph.editable_node import EditableNode, Literal
+from nbcomp.graph.interpreter import interpret
+from nbcomp.graph.ir import Graph, Node
+from nbcomp.graph.op import Op
+from nbcomp.graph.script import code, script
+from nbcomp.pipeline import compile_capture
+from nbcomp.record import Trace
+from nbcomp.runtime.plan import ArrayGuard, Guard, ScalarGuard, Source
+from nbcomp.target.llvm.compile import host_target
+from nbcomp.types import TensorType, contiguous_strides
+
+
+class GraphModule:
+    """A captured program: callable, with its `graph` to look at and to edit, and its `code`.
+
+    graph: the nodes; after an edit, `recompile()`.  attributes: the arrays that the program reads
+    besides its arguments, by path, as they are now.  `function` is what was captured.
+    """
+
+    def __init__(self, captured: Capture, function: Any = None) -> None:
+        self.function, self._capture = function, captured
+        inputs = inputs_of(captured)
+        paths = {n: path_of(g.source) for n, g in inputs if g.source.kind != "argument"}
+        self.graph = EditableGraph(captured.graph, paths)
+        self._sources = {self.graph.copied[n].name: g for n, g in inputs}
+        self._add_unused(captured)
+        self._leaves = tuple(leaves(captured.result))
+        shown = (*map(self._shown, self._leaves), *(self._output(k) for _, k in captured.writes))
+        self.graph.output(shown)
+        self._returned = shown
+        self._compiled: Compiled | None = None
+        self.recompile()
+
+    def _add_unused(self, captured: Capture) -> None:
+        """Arguments that the program does not read, so that calls look as they do."""
+        read = {g.source.key for _, g in inputs_of(captured) if g.source.kind == "argument"}
+        nodes = [n for n in self.graph.nodes if n.op == "placeholder"]
+        keys = [self._sources[n.name].source.key for n in nodes]
+        for position, name in enumerate(captured.signature.parameters):
+            if position not in read:
+                before = [n for n, key in zip(nodes, keys, strict=True) if key > position]
+                self.graph.placeholder(name, None, before[0] if before else None)
+
+    def _output(self, index: int) -> Any:
+        return self.graph.copied[self._capture.graph.outputs[index]]
+
+    def _shown(self, leaf: Any) -> Any:
+        """What the graph's output says for one part of the function's result."""
+        match leaf:
+            case Out(index, _):
+                return self._output(index)
+            case ViewOf(base, views):
+                node = self._shown(base)
+                for view in views:
+                    node = self.graph.call_function(view, (node,))
+                return node
+            case Own(source):
+                for node, guard in inputs_of(self._capture):
+                    if guard.source == source:
+                        return self.graph.copied[node]
+                unused = self.graph.find_nodes("placeholder", source.name)
+                return unused[0] if unused else Literal(source.describe())
+            case _:
+                return Literal(repr(leaf.value))
+
+    # ---------------------------------------------------------------------------- what it says
+
+    @property
+    def name(self) -> str:
+        """The name of the function or model."""
+        return self.graph.name
+
+    @property
+    def code(self) -> str:
+        """The program as Python, in NumPy's names and those of `nbcomp.op`."""
+        writes = [
+            (source.describe(), arg)
+            for (source, _), arg in zip(
+                self._capture.writes, self.graph.output_node.args[len(self._leaves) :], strict=False
+            )
+        ]
+        return code(self.graph, writes)
+
+    def script(self) -> str:
+        """The program in typed form: one dataflow block, every value with its shape and dtype."""
+        return script(self.graph, self.graph.inputs())
+
+    def show(self) -> None:
+        """Print `script()`."""
+        print(self.script())
+
+    def print_tabular(self) -> None:
+        """Print the nodes as a table: opcode, name, target, args, kwargs."""
+        self.graph.print_tabular()
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The arrays and numbers that are read besides the arguments, by path."""
+        found = {}
+        for node in self.graph.nodes:
+            if node.op == "get_attr":
+                guard = self._sources.get(node.name)
+                found[str(node.target)] = resolve(guard.source, ()) if guard else node.value
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "graph" not in vars(self):
+            raise AttributeError(name)
+        tree = _tree(self.attributes)
+        if name not in tree:
+            raise AttributeError(f"{self.name} has no attribute {name!r}")
+        return _namespace(tree[name])
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{n.name}: {n.type}" for n in self.graph.nodes if n.op == "placeholder")
+        return f"GraphModule {self.name}({inputs})\n\n{self.code}"
+
+    # --------------------------------------------------------------------------------- running
+
+    def recompile(self) -> GraphModule:
+        """Make calls run the graph as it is now; raises VerifyError if it has no meaning."""
+        self.graph.lint()
+        self._current, self._compiled = self._recaptured(), None
+        return self
+
+    @property
+    def compiled(self) -> Compiled:
+        """The program after all passes, with every level to look at."""
+        if self._compiled is None:
+            self._compiled = _compile(self.function or self, self._current)
+        return self._compiled
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the machine code; arrays laid out in another way than the example run in NumPy.
+
+        Raises NbcompError for other shapes and dtypes than the program was captured with.
+        """
+        compiled = self.compiled
+        values = bind(compiled.capture.signature, args, kwargs)
+        if compiled.mismatch(values) is None:
+            return compiled.run(values)
+        arrays = [self._read(n, g, values) for n, g in inputs_of(compiled.capture)]
+        outputs = interpret(compiled.capture.graph, arrays)
+        scalars = compiled.capture.scalar_outputs
+        given = [o[()] if k in scalars else o for k, o in enumerate(outputs)]
+        return compiled.finish(tuple(given), values)
+
+    def _read(self, node: Node, guard: Guard, values: Sequence[Any]) -> Any:
+        """The value of an input, of the type the graph has for it."""
+        value = resolve(guard.source, values)
+        array = np.asarray(value)
+        found = TensorType(array.dtype, array.shape)
+        kinds = (int, float) if isinstance(guard, ScalarGuard) else (np.ndarray, np.generic)
+        if found != node.type or not isinstance(value, kinds):
+            what = found if isinstance(value, np.ndarray) else type(value).__name__
+            raise NbcompError(
+                f"{self.name} was captured with {guard.source.describe()}: {node.type}, not {what}",
+                hint="capture it again with such an argument",
+            )
+        return array
+
+    def _recaptured(self) -> Capture:
+        """The capture, its graph the present one: each input keeps where it is read from."""
+        whole = self.graph.to_graph()
+        result, outputs, scalars, writes = self._results()
+        graph = Graph(whole.name, whole.inputs, outputs)
+        guards: list[Guard] = []
+        signature = list(self._capture.signature.parameters.values())
+        for slot, node in enumerate(graph.inputs):
+            guard = self._sources.get(node.name)
+            if guard is None:
+                guard = argument_guard(len(signature), node)
+                signature.append(parameter(node.name))
+            assert isinstance(guard, ArrayGuard | ScalarGuard)
+            guards.append(replace(guard, slot=slot))
+        places = {guard.source: k for k, guard in enumerate(guards)}
+        before = self._capture.guards
+        pairs = [(before[a].source, before[b].source) for a, b in self._capture.disjoint]
+        return replace(
+            self._capture,
+            graph=graph,
+            guards=tuple(guards),
+            result=result,
+            scalar_outputs=frozenset(scalars),
+            writes=writes,
+            signature=inspect.Signature(signature),
+            positional=len(signature),
+            disjoint=tuple((places[a], places[b]) for a, b in pairs if {a, b} <= places.keys()),
+        )
+
+    def _results(self) -> tuple[Tree, tuple[Node, ...], set[int], tuple[tuple[Source, int], ...]]:
+        """The tree of results, the graph's outputs, which of them are scalars, and the writes."""
+        collected = _Results(self.graph)
+        args = self.graph.output_node.args
+        if len(args) != len(self._returned):
+            if self._capture.writes:
+                raise NbcompError(f"{self.name} writes to its arguments: its outputs are fixed")
+            outs = tuple(Out(collected.place(a)) for a in args)
+            return (outs if len(outs) != 1 else outs[0]), collected.outputs(), set(), ()
+        scalars = set()
+        new: list[Any] = []
+        for leaf, old, arg in zip(self._leaves, self._returned, args, strict=False):
+            kept = arg is old
+            match leaf:
+                case ViewOf(Out(), views) if (base := _base(arg, views)) is not None:
+                    new.append(ViewOf(Out(collected.place(base)), views))
+                case Out(index, python):
+                    new.append(Out(collected.place(arg), python))
+                    if index in self._capture.scalar_outputs:
+                        scalars.add(new[-1].index)
+                case _:
+                    new.append(leaf if kept else Out(collected.place(arg)))
+        sources = (source for source, _ in self._capture.writes)
+        written = (collected.place(a) for a in args[len(self._leaves) :])
+        writes = tuple(zip(sources, written, strict=True))
+        return with_leaves(self._capture.result, new), collected.outputs(), scalars, writes
+
+    def rewritten(self, graph: Graph) -> None:
+        """Take another graph with the same inputs, and recompile."""
+        args, before = self.graph.output_node.args, self.graph
+        paths = {n.name: str(n.target) for n in before.inputs() if n.op == "get_attr"}
+        self.graph = EditableGraph(
+            graph, {n: paths[n.name] for n in graph.inputs if n.name in paths}
+        )
+        for node in before.nodes:
+            if node.op == "placeholder" and node.type is None:
+                self.graph.placeholder(node.name, None)
+        outputs = iter(graph.outputs)
+        new = [a if isinstance(a, Literal) else self.graph.copied[next(outputs)] for a in args]
+        kept = {old: a for old, a in zip(args, new, strict=True) if isinstance(old, EditableNode)}
+        self._returned = tuple(kept.get(r, r) for r in self._returned)
+        self.graph.output(new)
+        self.recompile()
+
+
+def _base(value: Any, views: Sequence[Op]) -> Any:
+    """What a node is these views of; None if it is something else."""
+    for view in reversed(views):
+        if not isinstance(value, EditableNode) or value.operator != view:
+            return None
+        (value,) = value.args
+    return value
+
+
+class _Results:
+    """The outputs of a graph, each node once."""
+
+    def __init__(self, graph: EditableGraph) -> None:
+        self._graph, self._args = graph, []  # type: tuple[EditableGraph, list[Any]]
+
+    def place(self, arg: Any) -> int:
+        """The output a node, or a constant, is."""
+        if isinstance(arg, Literal):
+            raise NbcompError(f"{arg} is no array of the graph: it cannot be moved")
+        if isinstance(arg, EditableNode) and arg in self._args:
+            return self._args.index(arg)
+        self._args.append(arg)
+        return len(self._args) - 1
+
+    def outputs(self) -> tuple[Node, ...]:
+        """The outputs, in order."""
+        return tuple(map(self._graph.node_of, self._args))
+
+
+def _compile(function: Any, captured: Capture) -> Compiled:
+    record = Trace(seconds={"capture": 0.0})
+    return compile_capture(function, captured, record, time.perf_counter(), host_target())
+
+
+def inputs_of(captured: Capture) -> list[tuple[Node, Guard]]:
+    """The graph's inputs, each with where it is read from."""
+    inputs = captured.graph.inputs
+    return list(zip(inputs, captured.guards[: len(inputs)], strict=True))
+
+
+def path_of(source: Source) -> str:
+    """Where a value is found, as a user writes it: `linear.weight`, `params.W1`."""
+    head = [source.name or str(source.key)] if source.kind != "object" else []
+    parts = [str(key) for _, key in source.path]
+    return ".".join(head + [p for p in parts if not p.startswith("_")])
+
+
+def argument_guard(position: int, node: Node) -> ArrayGuard:
+    """For an input that is an argument: an array of its type, in C order."""
+    strides = tuple(s * node.type.dtype.itemsize for s in contiguous_strides(node.shape))
+    source = Source("argument", position, name=node.name)
+    return ArrayGuard(source, node.type.dtype, node.shape, strides, 0)
+
+
+def parameter(name: str) -> inspect.Parameter:
+    """A parameter of this name, by position or by name."""
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _tree(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes by the parts of their paths."""
+    tree: dict[str, Any] = {}
+    for path, value in attributes.items():
+        *parents, last = path.split(".")
+        inner = tree
+        for part in parents:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return tree
+
+
+def _namespace(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return SimpleNamespace(**{k: _namespace(v) for k, v in value.items()})

@@ -1,0 +1,308 @@
+"""`trace`, `export` and rewriting by patterns: the programs of the field's own introductions."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp import nn
+from nbcomp.errors import CaptureError, NbcompError, VerifyError
+from nbcomp.nn import functional as F
+
+
+class TopRows(nn.Module):
+    """The module with which graph capture is introduced."""
+
+    def __init__(self) -> None:
+        self.linear = nn.Linear(4, 5)
+
+    def forward(self, x: Any) -> Any:
+        return nbcomp.topk(nbcomp.sum(self.linear(x + self.linear.weight).relu(), dim=-1), 3)
+
+
+class Cell(nn.Module):
+    """The recurrent cell with which tracing is introduced."""
+
+    def __init__(self) -> None:
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Any, h: Any) -> Any:
+        new_h = np.tanh(self.linear(x) + h)
+        return new_h, new_h
+
+
+class Mlp(nn.Module):
+    """The model with which exporting is introduced."""
+
+    def __init__(self) -> None:
+        self.fc1 = nn.Linear(784, 256)
+        self.act1 = nn.ReLU()
+        self.fc2 = nn.Linear(256, 64)
+        self.act2 = nn.GELU()
+        self.fc3 = nn.Linear(64, 10)
+
+    def forward(self, x: Any) -> Any:
+        h1 = self.act1(self.fc1(x))
+        h2 = self.act2(self.fc2(h1))
+        return self.fc3(h2)
+
+
+def gate(x: Any) -> Any:
+    if x.sum() > 0:
+        return x + 1
+    return -x
+
+
+@pytest.fixture
+def x(rng: np.random.Generator) -> Any:
+    return rng.standard_normal((5, 4)).astype(np.float32)
+
+
+def _ran(module: Any, *args: Any) -> Any:
+    """What the printed code computes."""
+    scope: dict[str, Any] = {"np": np, "op": nbcomp.op}
+    exec(module.code, scope)
+    return scope["forward"](module, *args)
+
+
+def _anywhere(text: str) -> str:
+    """Printed text without the numbers of the lines of this file."""
+    return re.sub(r"# line \d+", "# line N", text)
+
+
+def test_a_module_as_a_table(x: Any, capsys: pytest.CaptureFixture[str], golden: Any) -> None:
+    model = TopRows()
+    traced = nbcomp.trace(model, x)
+    traced.print_tabular()
+    golden(_anywhere(f"{capsys.readouterr().out}\n{traced.code}\n{traced.graph}\n"))
+    expected = model(x)
+    for found in (traced(x), _ran(traced, x), nbcomp.jit(model)(x)):
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+        np.testing.assert_array_equal(found[1], expected[1])
+    assert set(traced.attributes) == {"linear.weight", "linear.bias"}
+    assert traced.linear.weight is model.linear.weight.data
+    model.linear.weight *= 3
+    np.testing.assert_allclose(traced(x)[0], model(x)[0], rtol=1e-5)
+
+
+def test_a_cell_is_traced(x: Any) -> None:
+    cell = Cell()
+    traced = nbcomp.trace(cell, x, x)
+    assert "%new_h: f32[5, 4] = tanh(%add)" in str(traced.graph)
+    assert "# line" in str(traced.graph)
+    first, second = traced(x, h=x)
+    assert first is second
+    np.testing.assert_allclose(first, cell(x, x)[0], rtol=1e-5)
+    np.testing.assert_allclose(_ran(traced, x, x)[1], first, rtol=1e-5)
+    stacked = nbcomp.trace(nn.Sequential(nn.Linear(4, 4), nn.Tanh()), x)
+    assert 'getattr(self, "0").weight' in stacked.code.replace("'", '"')
+    np.testing.assert_allclose(_ran(stacked, x), stacked(x), rtol=1e-5)
+
+
+def test_a_branch_on_values_warns_and_is_frozen(x: Any) -> None:
+    with pytest.warns(nbcomp.TraceWarning) as record:
+        traced = nbcomp.trace(gate, np.abs(x))
+    (warning,) = record
+    assert "`x.sum() > 0` at line" in str(warning.message)
+    assert "np.where(x.sum() > 0, x + 1, ...)" in str(warning.message)
+    assert warning.filename == __file__
+    assert "neg" not in traced.code
+    np.testing.assert_array_equal(traced(-np.abs(x)), 1 - np.abs(x))
+    with pytest.raises(CaptureError, match=r"`x\.sum\(\) > 0` is known only at run time"):
+        nbcomp.jit(gate)(x)
+    with pytest.raises(CaptureError):
+        nbcomp.export(gate, nbcomp.f32[3])
+
+
+def test_other_values_are_frozen_too() -> None:
+    def scaled(x: Any) -> Any:
+        steps = int(x.max())
+        for _ in range(steps):
+            x = x * 2.0
+        return x
+
+    with pytest.warns(nbcomp.TraceWarning, match=r"int\(x\.max\(\)\)"):
+        traced = nbcomp.trace(scaled, np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(traced(np.array([5.0, 3.0])), [20.0, 12.0])
+
+
+def test_shapes_and_layouts(x: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        traced = nbcomp.trace(lambda x: (x * 2.0).sum(0), nbcomp.f32[5, 4])
+    np.testing.assert_allclose(traced(np.asfortranarray(x)), (x * 2).sum(0), rtol=1e-5)
+    with pytest.raises(NbcompError, match=r"captured with x: f32\[5, 4\], not f32\[3, 4\]"):
+        traced(x[:3])
+    with pytest.raises(NbcompError, match=r"not f64"):
+        traced(x.astype(np.float64))
+    with pytest.raises(TypeError):
+        traced()
+
+
+def test_writes_constants_and_unread_arguments(x: Any) -> None:
+    table = np.arange(4, dtype=np.float32)
+
+    def program(x: Any, unread: Any, y: Any) -> Any:
+        x += y * table
+        return x, y[0], 3, None, {"sum": x.sum()}
+
+    traced = nbcomp.trace(program, x.copy(), 7, x)
+    assert traced.code.startswith("def forward(self, x, unread, y):")
+    assert "    x[...] = x_1\n" in traced.code
+    expected, given = x.copy(), x.copy()
+    right = program(expected, 0, x)
+    found = traced(given, 0, x)
+    assert found[0] is given
+    assert found[2:4] == (3, None)
+    np.testing.assert_allclose(given, expected, rtol=1e-6)
+    np.testing.assert_allclose(found[1], right[1])
+    np.testing.assert_allclose(found[4]["sum"], right[4]["sum"], rtol=1e-5)
+    again = x.copy()
+    _ran(traced, again, 0, x)
+    np.testing.assert_allclose(again, expected, rtol=1e-6)
+    table *= 0
+    assert np.array_equal(traced(x.copy(), 0, x)[0], x)
+    returned = nbcomp.trace(lambda a, b: b, x, x)
+    assert returned(1, x) is x
+
+
+def test_views_are_shared_as_in_the_function(x: Any) -> None:
+    def program(x: Any) -> Any:
+        y = x * 2.0
+        return y, y.T, x[1:]
+
+    traced = nbcomp.trace(program, x)
+    for found in (traced(x), _ran(traced, x)):
+        for ours, theirs in zip(found, program(x), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    y, turned, part = traced(x)
+    assert np.shares_memory(y, turned)
+    assert np.shares_memory(part, x)
+    nbcomp.replace_pattern(traced, lambda x: x * 2.0, lambda x: x + x)
+    assert "add" in traced.code
+    assert np.shares_memory(*traced(x)[:2])
+
+
+def test_an_edited_program_runs_after_recompile(x: Any) -> None:
+    traced = nbcomp.trace(TopRows(), x)
+    before = traced(x)
+    relu = next(n for n in traced.graph if n.name == "relu")
+    with traced.graph.inserting_after(relu):
+        doubled = traced.graph.call_function(np.multiply, (relu, 2.0))
+    for user in relu.replace_all_uses_with(doubled):
+        assert user.name in ("multiply", "sum")
+    doubled.args = (relu, 2.0)
+    np.testing.assert_array_equal(traced(x)[0], before[0])
+    traced.recompile()
+    np.testing.assert_allclose(traced(x)[0], 2 * before[0], rtol=1e-6)
+    assert "np.multiply(relu, np.float32(2.0))" in traced.code or "2.0" in traced.code
+    y = traced.graph.placeholder("y", nbcomp.f32[5, 5])
+    with traced.graph.inserting_after(relu):
+        shifted = traced.graph.call_function(np.add, (relu, y))
+    doubled.args = (shifted, 2.0)
+    traced.recompile()
+    np.testing.assert_allclose(traced(x, np.zeros((5, 5), np.float32))[0], 2 * before[0], rtol=1e-6)
+    traced.graph.output(doubled)
+    traced.graph.eliminate_dead_code()
+    traced.recompile()
+    assert traced(x, y=np.ones((5, 5), np.float32)).shape == (5, 5)
+    shifted.args = (doubled, y)
+    with pytest.raises(VerifyError, match="computed after it"):
+        traced.recompile()
+
+
+# --------------------------------------------------------------------------------- exporting
+
+
+def test_a_model_is_exported(capsys: pytest.CaptureFixture[str], golden: Any) -> None:
+    model = Mlp()
+    exported = model.export({"forward": {"x": nbcomp.f32[1, 784]}})
+    exported.show()
+    shown = capsys.readouterr().out
+    golden(_anywhere(shown))
+    assert model.export(nbcomp.f32[1, 784]).script() == exported.script() == shown[:-1]
+    names = [n.replace(".", "_") for n in model.state_dict()]
+    assert list(exported.params) == names
+    assert exported.params["fc1_weight"] is model.fc1.weight.data
+    x = np.random.default_rng(0).standard_normal((1, 784)).astype(np.float32)
+    np.testing.assert_allclose(exported(x, *exported.params.values()), model(x), atol=1e-5)
+    np.testing.assert_allclose(exported(x=x, **exported.params), model(x), atol=1e-5)
+    assert not exported.attributes
+
+
+def test_what_cannot_be_exported(x: Any) -> None:
+    with pytest.raises(NbcompError, match="cannot be exported"):
+        nbcomp.export(lambda x: x, x)
+    attention = nn.MultiheadAttention(4, 2, batch_first=True)
+    exported = nbcomp.export(lambda x: attention(x, x, x, need_weights=False), nbcomp.f32[1, 5, 4])
+    found, none = exported(x[None], *exported.params.values())
+    assert none is None
+    right = attention(x[None], x[None], x[None], need_weights=False)[0]
+    np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------- patterns
+
+
+def _softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def test_patterns_are_functions(rng: np.random.Generator) -> None:
+    def program(x: Any, w: Any) -> Any:
+        h = np.maximum(x @ w, 0)
+        return _softmax(h) + _softmax(h * 2.0)[..., ::-1]
+
+    for shape in ((4, 6), (2, 4, 6)):
+        x, w = rng.standard_normal(shape), rng.standard_normal((6, 5))
+        traced = nbcomp.trace(program, x, w)
+        assert len(nbcomp.replace_pattern(traced, _softmax, lambda x: F.softmax(x))) == 2
+        found = nbcomp.replace_pattern(traced, lambda x: np.maximum(x, 0), F.relu)
+        assert [m.anchor.name for m in found] == ["h"]
+        text = str(traced.graph)
+        assert text.count("= softmax(") == 2
+        assert "%h: " in text
+        assert "maximum" not in text
+        np.testing.assert_allclose(traced(x, w), program(x, w), rtol=1e-9)
+        assert not nbcomp.replace_pattern(traced, lambda x: np.maximum(x, 1), F.relu)
+
+
+def test_patterns_of_several_arguments(rng: np.random.Generator) -> None:
+    x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((4, 6), (6, 5), (5,)))
+    traced = nbcomp.trace(lambda x, w, b: np.tanh(x @ w + b) * 0.5, x, w, b)
+
+    def affine(x: Any, w: Any, b: Any) -> Any:
+        return x @ w + b
+
+    right = traced(x, w, b)
+    matches = nbcomp.replace_pattern(traced, affine, lambda x, w, b: F.linear(x, w.T, b))
+    assert len(matches) == 1
+    assert "linear" in str(traced.graph)
+    np.testing.assert_allclose(traced(x, w, b), right, rtol=1e-4, atol=1e-6)
+    halved = [nbcomp.f32[4, 5]]
+    assert len(nbcomp.replace_pattern(traced, lambda x: x * 0.5, lambda x: x / 2, halved)) == 1
+    assert not nbcomp.replace_pattern(traced, lambda x: x / 2, lambda x: x, [nbcomp.f32[5]])
+
+
+def test_a_pattern_leaves_alone_what_is_read_elsewhere(x: Any) -> None:
+    def program(x: Any) -> Any:
+        inner = np.exp(x)
+        return np.log(inner), inner
+
+    traced = nbcomp.trace(program, x)
+    assert not nbcomp.replace_pattern(traced, lambda x: np.log(np.exp(x)), lambda x: x)
+    alone = nbcomp.trace(lambda x: np.log(np.exp(x)) + 1, x)
+    assert len(nbcomp.replace_pattern(alone, lambda x: np.log(np.exp(x)), lambda x: x * 1.0)) == 1
+    np.testing.assert_allclose(alone(x), x + 1, rtol=1e-6)
+    with pytest.raises(NbcompError, match="the replacement is"):
+        nbcomp.replace_pattern(alone, lambda x: x + 1, lambda x: x.sum())
+    with pytest.raises(NbcompError, match="computes nothing from its argument y"):
+        nbcomp.replace_pattern(alone, lambda x, y: x + 1, lambda x, y: x)
+    with pytest.raises(NbcompError, match="same arguments"):
+        nbcomp.replace_pattern(alone, lambda x: x, lambda x, y: x)
