@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,17 @@ class Compiled:
     def explain(self) -> list[Remark]:
         """What was done and what was not, and why."""
         return list(dict.fromkeys([*self.capture.remarks, *self.trace.remarks]))
+
+    def report(self, path: str | Path) -> Path:
+        """Write what was compiled as one HTML file, the explorer included; gives its path."""
+        from nbcomp.display.bundle import Report  # brings the display, which few programs want
+
+        return Report(self).save(path)
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """What of the globals and helpers it counts on is not as it was, each with the reason."""
+        return tuple(interpret.changes(self.plan))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = bind(self.capture.signature, args, kwargs)

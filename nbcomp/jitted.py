@@ -12,10 +12,11 @@ import threading
 import types
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from nbcomp.compiled import Compiled
-from nbcomp.errors import PACKAGE, Unsupported, users_frames
+from nbcomp.errors import PACKAGE, NbcompError, Unsupported, users_frames
 from nbcomp.frontend.result import bind
 from nbcomp.pipeline import compile
 from nbcomp.runtime import interpret
@@ -83,6 +84,13 @@ class Jit(Callable):
     def compiled(self) -> Compiled | None:
         """The newest variant."""
         return self.variants[-1] if self.variants else None
+
+    def report(self, path: str | Path) -> Path:
+        """Write the newest variant as one HTML file: see `Compiled.report`.  Raises NbcompError
+        where there is none."""
+        if self.compiled is None:
+            raise NbcompError(f"{self.__name__} has not been compiled yet: call it once")
+        return self.compiled.report(path)
 
     def slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Everything the native entry refuses: keywords, new signatures, results that are trees.

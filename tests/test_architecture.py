@@ -27,6 +27,7 @@ MODULES = {
 LATE = {
     ("nbcomp", "load_ipython_extension"): {"nbcomp.magics"},
     ("nbcomp", "unload_ipython_extension"): {"nbcomp.magics"},
+    ("nbcomp.compiled", "report"): {"nbcomp.display.bundle"},
     ("nbcomp.display.plot", "picture"): {"matplotlib", "matplotlib.figure"},
     ("nbcomp.display.plot", "_draw"): {"matplotlib.axes", "matplotlib.ticker"},
     ("nbcomp.graph.editable", "__str__"): {"nbcomp.graph.table"},

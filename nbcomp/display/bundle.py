@@ -14,6 +14,7 @@ from shutil import get_terminal_size
 from typing import Any
 
 from nbcomp.display.html import report as markup
+from nbcomp.display.html.page import page
 from nbcomp.display.payload import MIME, payload
 from nbcomp.display.plot import speedup_plot
 from nbcomp.display.text.ink import PLAIN, Ink, terminal_ink
@@ -104,7 +105,8 @@ class Report:
         """Write the report as one HTML file that needs nothing else."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(markup.page(self.html(), f"nbcomp: {self.view.name}"), encoding="utf-8")
+        whole = page(self.html(), f"nbcomp: {self.view.name}", MIME, payload(self.view))
+        path.write_text(whole, encoding="utf-8")
         return path
 
     def text(self, ink: Ink = PLAIN) -> str:

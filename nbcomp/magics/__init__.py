@@ -25,9 +25,19 @@ COMMANDS = {"line": ("compile", "ir", "explain", "bench", "cpus"), "cell": ("com
 def load(shell: InteractiveShell) -> None:
     """Register the commands, their settings and completion; what is there already is replaced."""
     add_settings(shell)
-    shell.register_magics(CompilerMagics(shell), CpuMagics(shell))
+    _forget(shell)
+    commands = CompilerMagics(shell)
+    shell.register_magics(commands, CpuMagics(shell))
+    commands.session.start(shell)
     add_completion(shell)
     _bundles(shell).for_type_by_name("nbcomp.compiled", "Compiled", show_compiled)
+
+
+def _forget(shell: InteractiveShell) -> None:
+    """End the session of commands that were registered before."""
+    old = shell.magics_manager.registry.pop(CompilerMagics.__name__, None)
+    if old is not None:
+        old.session.stop(shell)
 
 
 def show_compiled(
@@ -49,6 +59,7 @@ def unload(shell: InteractiveShell) -> None:
     for kind, names in COMMANDS.items():
         for name in names:
             shell.magics_manager.magics[kind].pop(name, None)
+    _forget(shell)
     remove_completion(shell)
     if _COMPILED in _bundles(shell):
         _bundles(shell).pop(_COMPILED)

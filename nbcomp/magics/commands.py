@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -27,6 +29,8 @@ from nbcomp.magics.cell import (
 )
 from nbcomp.magics.measuring import Options, report_on
 from nbcomp.magics.progress import Note, Progress
+from nbcomp.magics.recording import Call
+from nbcomp.magics.session import Session, marked
 from nbcomp.magics.settings import NbComp
 from nbcomp.record import Remark
 
@@ -66,6 +70,7 @@ def options(args: Any) -> Options:
         measure=getattr(args, "measure", False),
         ablate=getattr(args, "ablate", False),
         max_lines=settings.max_lines,
+        full=getattr(args, "full", False),
         show=sections(args.show) if args.show else tuple(settings.show),
     )
 
@@ -76,6 +81,12 @@ def for_cpu(compiled: Any, name: str) -> Any:
         return compiled.for_cpu(name)
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _numbered(page: str, number: int) -> str:
+    """The file of a cell's next report: x.html, x-2.html, …"""
+    path = Path(page) if page else None
+    return str(path.with_stem(f"{path.stem}-{number + 1}")) if path and number else page or ""
 
 
 SHOW_HELP = f"sections of the report: {','.join(SECTIONS)}"
@@ -90,6 +101,7 @@ class CompilerMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self.notebook = shell
+        self.session = Session()
 
     @magic_arguments()
     @argument(
@@ -104,6 +116,8 @@ class CompilerMagics(Magics):
     )
     @argument("--ablate", action="store_true", help="what each optimisation is worth")
     @argument("--no-bench", action="store_true", help="compare with NumPy, but do not time")
+    @argument("--full", action="store_true", help="cut no text, however large the notebook becomes")
+    @argument("--html", type=unquoted, help="write the report to this file, too")
     @argument("--sizes", help="batch sizes to time, such as 1,64,4096")
     @argument("--seconds", type=float, help="about how long the timing may take")
     @argument("--show", help=SHOW_HELP)
@@ -126,15 +140,25 @@ class CompilerMagics(Magics):
         chosen = options(args)
         with UsersFrames(self.notebook):
             if cell is not None:
-                return self._cell(cell, args.inputs, chosen)
+                return self._cell(cell, args.inputs, args.html, chosen)
             if args.call:
                 call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=True)
-                self.last = report_on(call, chosen)
+                self.last = self._report(call, chosen, args.html)
             if self.last is None:
                 raise UsageError("nothing was compiled yet")
+            self.last = marked(self.last)
             return self.last
 
-    def _cell(self, cell: str, inputs: str, chosen: Options) -> Any:
+    def _report(
+        self, call: Call, chosen: Options, page: str, say: Callable[[str], None] = lambda _: None
+    ) -> Report:
+        """The report on a call, against the run before; written to a file if one is named."""
+        report = self.session.remember(report_on(call, chosen, say))
+        if page:
+            report.save(page)
+        return report
+
+    def _cell(self, cell: str, inputs: str, page: str, chosen: Options) -> Any:
         __tracebackhide__ = True
         with restored_on_error(self.notebook.user_ns), Progress(self.notebook) as progress:
             progress.say("compiling …")
@@ -142,11 +166,14 @@ class CompilerMagics(Magics):
             if outcome.note:
                 progress.finish(Note(outcome.note))
             share = replace(chosen, seconds=chosen.seconds / max(len(outcome.calls), 1))
-            reports = [report_on(call, share, progress.say) for call in outcome.calls]
+            reports = [
+                self._report(call, share, _numbered(page, number), progress.say)
+                for number, call in enumerate(outcome.calls)
+            ]
             if reports:
-                progress.finish(reports[0])
+                self.session.watch(reports[0], progress.finish(reports[0]))
                 for report in reports[1:]:
-                    display(report)
+                    self.session.watch(report, display(report, display_id=True))
                 self.last = reports[-1]
             return outcome.value
 

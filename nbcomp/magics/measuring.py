@@ -14,6 +14,7 @@ from nbcomp.display.bundle import Report
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.view import SECTIONS
+from nbcomp.frontend.result import bind
 from nbcomp.magics.recording import Call, is_compiled
 from nbcomp.measure.arguments import kept, twin
 from nbcomp.measure.comparison import Comparison, check, compare
@@ -31,13 +32,14 @@ class Options:
     timed: timings, at these batch `sizes`, within about `seconds`.  check: the answer of each
     level. measure: the run time after each pass, and each kernel against the machine's limits;
     ablate: each optimisation left out: both within about `seconds` more.  max_lines: of each text.
-    show: the sections.
+    show: the sections.  full: cut no text.
     """
 
     timed: bool = True
     check: bool = False
     measure: bool = False
     ablate: bool = False
+    full: bool = False
     sizes: tuple[int, ...] = SIZES
     seconds: float = 5.0
     max_lines: int = 200
@@ -97,8 +99,21 @@ def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Repor
         checks,
         options.max_lines,
         options.show,
+        options.full,
         measured=measured,
+        notes=_again(call),
     )
+
+
+def _again(call: Call) -> tuple[str, ...]:
+    """Why a function that was compiled before had to be compiled again for this call."""
+    variants = call.function.variants
+    position = variants.index(call.compiled)
+    if not position:
+        return ()
+    values = bind(call.compiled.capture.signature, call.args, call.kwargs)
+    why = variants[position - 1].mismatch(values)
+    return (f"compiled again, because {why}",) if why else ()
 
 
 def _measurements(

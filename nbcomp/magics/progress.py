@@ -34,12 +34,13 @@ class Progress:
         if self._updates:
             self._show(Note(text))
 
-    def finish(self, result: object) -> None:
-        """Show the result in its place."""
-        if self._updates:
-            self._show(result)
-        else:
+    def finish(self, result: object) -> DisplayHandle | None:
+        """Show the result in its place; what can show another one there later."""
+        if not self._updates:
             display(result)
+            return None
+        self._show(result)
+        return self._handle
 
     def __enter__(self) -> Progress:
         return self

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -103,6 +103,19 @@ def mismatch(plan: Plan, args: tuple[Any, ...]) -> str | None:
             return f"{guard.source.describe()} {reason}"
         values.append(value)
     return _overlap(plan, values)
+
+
+def changes(plan: Plan) -> Iterator[str]:
+    """What the plan counts on, arguments aside, and no longer finds: a reason for each place."""
+    for guard in plan.guards:
+        if guard.source.kind == "argument":
+            continue
+        try:
+            reason = _CHECKS[type(guard)](guard, resolve(guard.source, ()))
+        except Exception as error:  # whatever the user's own lookup raises
+            reason = f"is not there any more ({type(error).__name__}: {error})"
+        if reason:
+            yield f"{guard.source.describe()} {reason}"
 
 
 def _overlap(plan: Plan, values: list[Any]) -> str | None:

@@ -55,17 +55,6 @@ def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
     return root(_headline(view) + "".join(make() for k, make in makers.items() if k in view.show))
 
 
-def page(body: str, title: str) -> str:
-    """A whole HTML file around a report, for light and dark screens."""
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title></head>\n"
-        f'<body style="margin:24px auto;max-width:1000px;padding:0 16px">{body}</body></html>\n'
-    )
-
-
 def listing(title: str, text: str, level: str) -> str:
     """One IR text by itself, as `%ir` shows it."""
     return root(f'<p style="margin:0"><b>{escape(title)}</b></p>{pre(text, level)}')

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nbcomp.display.view.headline import operators
@@ -98,7 +98,7 @@ def history(now: Run, before: Run) -> History:
     """What changed since the run before."""
     diffs = tuple(_differences(now, before))
     changes = tuple(_changes(now, before, diffs))
-    code = any(d.level in ("loop", "asm") for d in diffs)
+    code = len(now.kernels) != len(before.kernels) or any(d.level == "loop" for d in diffs)
     title = "the machine code changed" if code else "the same machine code as before"
     return History(
         ago(now.when - before.when),
@@ -121,13 +121,24 @@ def ago(elapsed: float) -> str:
 def _differences(now: Run, before: Run) -> Iterator[Difference]:
     yield from _difference("source", "", before.source, now.source)
     yield from _difference("graph", "", before.graph, now.graph)
-    old = {k.name: k for k in before.kernels}
-    for kernel in now.kernels:
-        known = old.get(kernel.name)
-        if known is None or known.loops == kernel.loops:
+    for kernel, known in _pairs(now.kernels, before.kernels):
+        if known.loops == kernel.loops:
             continue
         yield from _difference("loop", kernel.name, known.loops, kernel.loops)
         yield from _difference("asm", kernel.name, known.assembly, kernel.assembly)
+
+
+def _pairs(
+    now: Sequence[KernelText], before: Sequence[KernelText]
+) -> Iterator[tuple[KernelText, KernelText]]:
+    """Kernels of the same name, and the others in their order: what replaced what."""
+    old = {k.name: k for k in before}
+    names = {k.name for k in now}
+    rest = iter([k for k in before if k.name not in names])
+    for kernel in now:
+        known = old.get(kernel.name) or next(rest, None)
+        if known is not None:
+            yield kernel, known
 
 
 def _difference(level: str, kernel: str, before: str, now: str) -> Iterator[Difference]:
