@@ -92,7 +92,7 @@ def _kernels_run(compiled: Compiled, position: int) -> Run:
                 memory.library(step)
             else:
                 chain = next(kernels)
-                memory.kernel(step, chain[0], chain[position])
+                memory.kernel(step, chain[min(position, len(chain) - 1)])
         outputs = [memory.output(slot, t) for slot, t in compiled.program.outputs]
         return compiled.finish(tuple(outputs), values)
 
@@ -119,14 +119,13 @@ class _Memory:
             base = np.ndarray((), dtype, base) if math.prod(shape) else np.zeros((), dtype)
         return as_strided(base, shape, strides)
 
-    def kernel(self, step: KernelStep, first: Kernel, kernel: Kernel) -> None:
+    def kernel(self, step: KernelStep, kernel: Kernel) -> None:
         """Interpret a kernel on its slots."""
-        slot_of = {b.memory: s for b, s in zip(first.buffers, step.slots, strict=True)}
 
         def array(buffer: Buffer) -> Any:
             size = buffer.dtype.itemsize
             strides = tuple(s * size for s in buffer.strides)
-            return self.view(slot_of[buffer.memory], buffer.dtype, buffer.shape, strides)
+            return self.view(step.slot_of[buffer.memory], buffer.dtype, buffer.shape, strides)
 
         interpret_kernel(kernel, {b.name: array(b) for b in kernel.buffers})
 

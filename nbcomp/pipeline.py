@@ -8,7 +8,7 @@ Every step is recorded in the `Trace`; those that are optimisations can be left 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.products import choose_products, sum_products
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.loop.grammar import Buffer, For, Kernel
-from nbcomp.lowering.program import KernelStep, LibraryStep, Program, lower_program
+from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
 from nbcomp.machine import Machine, host
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.record import Snapshot, Trace
@@ -118,16 +118,11 @@ def compile_capture(
     results = results_of(captured)
     writes = _native_writes(captured) if results else {}
     with trace.timed("lower"):
-        rigid = _rigid(captured.result)
-        program = lower_program(fused, writes, rigid, reuse=options.does("reuse"))
-    kernels, steps = _kernels(program, trace, target, options)
-    program = replace(
-        program,
-        steps=tuple(
-            replace(step, kernel=made.kernel) if made and isinstance(step, KernelStep) else step
-            for step, made in zip(program.steps, kernels, strict=True)
-        ),
-    )
+        lowered = lower_groups(fused, writes, _rigid(captured.result))
+    parts = [_scheduled(part, trace, options, target.machine) for part in lowered]
+    with trace.timed("memory plan"):
+        program = plan_memory(fused, parts, writes, reuse=options.does("reuse"))
+    kernels, steps = _kernels(program, lowered, trace, target)
     plan = _plan(captured, program, steps, kernels, results)
     compiled = tuple(k for k in kernels if k is not None)
     return Compiled(
@@ -213,27 +208,11 @@ def _summary(step: Callable[..., Any]) -> str:
     return (step.__doc__ or "").strip().split("\n")[0]
 
 
-def _kernels(
-    program: Program, trace: Trace, target: Target, options: Options
-) -> tuple[list[CompiledKernel | None], list[Step | HostStep]]:
-    """Schedule and compile every kernel; the plan's steps."""
-    kernels: list[CompiledKernel | None] = []
-    steps: list[Step | HostStep] = []
-    for step in program.steps:
-        if isinstance(step, LibraryStep):
-            kernels.append(None)
-            steps.append(_host_step(step))
-            continue
-        kernel = _scheduled(step.kernel, trace, options, target.machine)
-        code = target.compile(kernel, trace)
-        compiled = CompiledKernel(kernel.name, step.group, step.kernel, kernel, code)
-        kernels.append(compiled)
-        slot_of = dict(zip((b.memory for b in step.kernel.buffers), step.slots, strict=True))
-        steps += (_step(kernel, n, s, slot_of) for n, s in enumerate(compiled.code.stages))
-    return kernels, steps
-
-
-def _scheduled(kernel: Kernel, trace: Trace, options: Options, machine: Machine) -> Kernel:
+def _scheduled(part: Part, trace: Trace, options: Options, machine: Machine) -> Part:
+    """A part with its kernel after the schedule, each step recorded."""
+    kernel = part.kernel
+    if kernel is None:
+        return part
     lowered = Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
     trace.record(lowered)
     for step in schedule(options):
@@ -243,7 +222,26 @@ def _scheduled(kernel: Kernel, trace: Trace, options: Options, machine: Machine)
         spent = time.perf_counter() - begin
         name, description = step.__name__, _summary(step)
         trace.record(Snapshot(name, "loop", description, kernel, spent, kernel=kernel.name))
-    return kernel
+    return replace(part, kernel=kernel)
+
+
+def _kernels(
+    program: Program, lowered: Sequence[Part], trace: Trace, target: Target
+) -> tuple[list[CompiledKernel | None], list[Step | HostStep]]:
+    """Compile every kernel; the plan's steps."""
+    kernels: list[CompiledKernel | None] = []
+    steps: list[Step | HostStep] = []
+    for step, part in zip(program.steps, lowered, strict=True):
+        if isinstance(step, LibraryStep) or part.kernel is None:
+            assert isinstance(step, LibraryStep)
+            kernels.append(None)
+            steps.append(_host_step(step))
+            continue
+        kernel = step.kernel
+        code = target.compile(kernel, trace)
+        kernels.append(CompiledKernel(kernel.name, step.group, part.kernel, kernel, code))
+        steps += (_step(kernel, n, s, step.slot_of) for n, s in enumerate(code.stages))
+    return kernels, steps
 
 
 def _step(kernel: Kernel, position: int, stage: Stage, slot_of: dict[str, int]) -> Step | HostStep:

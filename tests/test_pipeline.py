@@ -121,7 +121,7 @@ def test_every_step_is_recorded_in_order() -> None:
         assert snapshot.seconds >= 0
         assert snapshot.text == str(snapshot.value)
     assert set(compiled.trace.seconds) == {
-        *("capture", "graph passes", "lower", "schedule", "code generation", "LLVM"),
+        *("capture", "graph passes", "lower", "schedule", "memory plan", "code generation", "LLVM"),
     }
     assert compiled.compile_seconds >= sum(compiled.trace.seconds.values()) * 0.99
 

@@ -7,7 +7,7 @@ it lives (first fit over live ranges).
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from nbcomp.graph.ir import Node
@@ -24,12 +24,31 @@ ALIGN = 64  # bytes
 
 
 @dataclass(frozen=True)
+class Part:
+    """One group, lowered: its kernel, and the node whose value lies in each memory of that.
+
+    The kernel is None for an operator that a library runs.  layouts: strides in elements of the
+    results that are not in C order, by memory.
+    """
+
+    group: Group
+    kernel: Kernel | None
+    nodes: dict[str, Node]
+    layouts: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class KernelStep:
-    """Run a kernel; `slots` are those of its buffers, in order."""
+    """Run a kernel; `slot_of` has the slot of each memory its buffers show."""
 
     kernel: Kernel
-    slots: tuple[int, ...]
+    slot_of: dict[str, int]
     group: Group
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The slots it reads or writes."""
+        return tuple(self.slot_of.values())
 
 
 @dataclass(frozen=True)
@@ -77,30 +96,72 @@ def lower_program(
     rigid: set[int] | None = None,
     reuse: bool = True,
 ) -> Program:
-    """Kernels for all groups, and the memory plan.
+    """Kernels for all groups as they are lowered, and the memory plan; see `lower_groups` and
+    `plan_memory`."""
+    parts = lower_groups(fused, writes or {}, rigid)
+    return plan_memory(fused, parts, writes or {}, reuse)
+
+
+def lower_groups(
+    fused: FusedGraph, writes: dict[int, int], rigid: set[int] | None = None
+) -> list[Part]:
+    """Every group as loops, then the copies of outputs to the inputs they overwrite.
 
     writes: outputs (by position) that are the new content of an input (by position).  rigid:
-    outputs that must be in C order; all others may be laid out as what they are made from.  reuse:
-    values that are never alive at the same time may share memory.
+    outputs that must be in C order (all, if not given); others may be laid out as what they are
+    made from.
     """
-    every = set(range(len(fused.graph.outputs)))
-    return _Planner(fused, writes or {}, every if rigid is None else rigid, reuse).run()
+    graph, names = fused.graph, node_names(fused.graph)
+    fixed = set(range(len(graph.outputs))) if rigid is None else rigid
+    free = {
+        n
+        for k, n in enumerate(graph.outputs)
+        if k not in fixed and k not in writes and not graph.users[n]
+        if n.op.name != "copy"  # `x.copy()` is in C order whatever x is
+    }
+    parts = []
+    for group in fused.groups:
+        if group.kind == "library":
+            parts.append(Part(group, None, {}))
+            continue
+        lowered = lower(group, names, free)
+        pairs = zip(lowered.kernel.buffers, lowered.nodes, strict=True)
+        nodes = {b.memory: _memory(n) for b, n in pairs if n is not None}
+        layouts = {
+            b.memory: b.strides
+            for b in lowered.kernel.buffers
+            if b.role == "output" and b.strides != contiguous_strides(b.shape)
+        }
+        parts.append(Part(group, lowered.kernel, nodes, layouts))
+    return parts + [_copy_back(graph.outputs[k], graph.inputs[i]) for k, i in writes.items()]
+
+
+def _copy_back(node: Node, target: Node) -> Part:
+    """Copy an output to the caller's array, when all that read the array have run."""
+    strides = element_strides(target) or contiguous_strides(target.shape)
+    reason = f"the new content of {target.title} is computed aside and copied there at the end"
+    hint = "returning a new array instead of writing to the argument saves the copy"
+    remark("missed", "memory", reason, node.location, hint)
+    kernel = copy_kernel(node, target.name or "argument", strides)
+    source, copy = (b.memory for b in kernel.buffers)
+    group = Group(kernel.name, "map", (), (), node.shape, (), ())
+    return Part(group, kernel, {source: node, copy: target})
+
+
+def plan_memory(
+    fused: FusedGraph, parts: Sequence[Part], writes: dict[int, int], reuse: bool = True
+) -> Program:
+    """A slot for every value that is in memory, and a place for those that live between kernels.
+
+    reuse: values that are never alive at the same time may share memory.
+    """
+    return _Planner(fused, writes, reuse).run(parts)
 
 
 class _Planner:
-    def __init__(
-        self, fused: FusedGraph, writes: dict[int, int], rigid: set[int], reuse: bool
-    ) -> None:
-        self.fused, self.writes, self.reuse = fused, writes, reuse
-        outputs = fused.graph.outputs
-        self.free = {
-            n
-            for k, n in enumerate(outputs)
-            if k not in rigid and k not in writes and not fused.graph.users[n]
-            if n.op.name != "copy"  # `x.copy()` is in C order whatever x is
-        }
+    def __init__(self, fused: FusedGraph, writes: dict[int, int], reuse: bool) -> None:
+        self.graph, self.writes, self.reuse = fused.graph, writes, reuse
         self.layouts: dict[int, tuple[int, ...]] = {}
-        self.graph = fused.graph
         self.slot: dict[Node, int] = {}
         self.sizes: dict[int, int] = {}  # temps only, in bytes
         self.count = 0
@@ -109,7 +170,7 @@ class _Planner:
         self.count += 1
         return self.count - 1
 
-    def run(self) -> Program:
+    def run(self, parts: Sequence[Part]) -> Program:
         for node in self.graph.inputs:
             self.slot[node] = self.new_slot()
         outputs = []
@@ -119,14 +180,7 @@ class _Planner:
             outputs.append((self.slot[base], node.type))
             if position in self.writes:
                 self.sizes[self.slot[base]] = node.type.nbytes
-        names = node_names(self.graph)
-        steps: list[KernelStep | LibraryStep] = []
-        for group in self.fused.groups:
-            if group.kind == "library":
-                steps.append(self.library(group))
-            else:
-                steps.append(self.kernel(group, names))
-        steps += (self.copy_back(*pair) for pair in self.writes.items())
+        steps = [self.kernel(p, p.kernel) if p.kernel else self.library(p.group) for p in parts]
         temps, arena = self.place(steps)
         constants = {s: n.op.value for n, s in self.slot.items() if isinstance(n.op, Constant)}
         return Program(
@@ -149,31 +203,20 @@ class _Planner:
                 self.sizes[self.slot[base]] = base.type.nbytes
         return self.slot[base]
 
-    def kernel(self, group: Group, names: dict[Node, str]) -> KernelStep:
-        lowered = lower(group, names, self.free)
-        buffers, slots = [], []
-        for buffer, node in zip(lowered.kernel.buffers, lowered.nodes, strict=True):
-            if node is None:
+    def kernel(self, part: Part, kernel: Kernel) -> KernelStep:
+        slot_of: dict[str, int] = {}
+        for buffer in kernel.buffers:
+            if buffer.memory in slot_of:
+                continue
+            if (node := part.nodes.get(buffer.memory)) is None:
                 slot = self.new_slot()
                 self.sizes[slot] = _nbytes(buffer)
             else:
-                slot = self.slot_of(_memory(node))
-            buffers.append(buffer)
-            slots.append(slot)
-            if buffer.role == "output" and buffer.strides != contiguous_strides(buffer.shape):
-                self.layouts[slot] = buffer.strides
-        return KernelStep(replace(lowered.kernel, buffers=tuple(buffers)), tuple(slots), group)
-
-    def copy_back(self, output: int, position: int) -> KernelStep:
-        """Copy an output to the caller's array, when all that read the array have run."""
-        node, target = self.graph.outputs[output], self.graph.inputs[position]
-        strides = element_strides(target) or contiguous_strides(target.shape)
-        reason = f"the new content of {target.title} is computed aside and copied there at the end"
-        hint = "returning a new array instead of writing to the argument saves the copy"
-        remark("missed", "copy", reason, node.location, hint)
-        kernel = copy_kernel(node, target.name or "argument", strides)
-        group = Group(kernel.name, "map", (), (), node.shape, (), ())
-        return KernelStep(kernel, (self.slot_of(node), self.slot[target]), group)
+                slot = self.slot_of(node)
+            slot_of[buffer.memory] = slot
+            if buffer.memory in part.layouts:
+                self.layouts[slot] = part.layouts[buffer.memory]
+        return KernelStep(kernel, slot_of, part.group)
 
     def library(self, group: Group) -> LibraryStep:
         (node,) = group.nodes

@@ -154,8 +154,7 @@ def _steps(compiled: Compiled, samples: list[list[float]], memory: Memory) -> li
         position += count
         near: dict[str, float] = {}
         if kernel is not None and isinstance(step, KernelStep):
-            names = (b.memory for b in kernel.lowered.buffers)
-            near = {n: distances[number][s] for n, s in zip(names, step.slots, strict=True)}
+            near = {name: distances[number][slot] for name, slot in step.slot_of.items()}
         work = work_of(kernel.lowered) if kernel else Work()
         stages, own = compiled.plan.steps[part], tuple(samples[part])
         result.append(_Timed(name, step, kernel, work, stages, own, near))

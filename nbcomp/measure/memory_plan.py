@@ -66,8 +66,9 @@ def _described(compiled: Compiled) -> tuple[dict[int, str], dict[int, int]]:
     kernels = iter(compiled.kernels)
     for step in program.steps:
         if isinstance(step, KernelStep):
-            for slot, buffer in zip(step.slots, next(kernels).lowered.buffers, strict=True):
-                note(slot, buffer.name, buffer.nbytes)
+            for buffer in (*next(kernels).lowered.buffers, *step.kernel.buffers):
+                if buffer.memory in step.slot_of:  # a schedule may do without it
+                    note(step.slot_of[buffer.memory], buffer.name, buffer.nbytes)
         else:
             slot, t = step.output
             note(slot, step.node.name or step.node.op.name, t.nbytes)
