@@ -26,7 +26,9 @@ from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
 from nbcomp.target.base import Code, Target
+from nbcomp.target.llvm.compile import LlvmCode
 from nbcomp.target.llvm.cpus import target_for, without_on
+from nbcomp.target.llvm.remarks import llvm_remarks
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,14 @@ class Compiled:
         """Where each machine instruction comes from: a table, one row an instruction."""
         return provenance(self.kernels)
 
-    def explain(self) -> list[Remark]:
-        """What was done and what was not, and why."""
-        return list(dict.fromkeys([*self.capture.remarks, *self.trace.remarks]))
+    def explain(self, llvm: bool = False) -> list[Remark]:
+        """What was done and what was not, and why.
+
+        llvm: also what LLVM remarks on its part, which compiles once more, in a process of its own.
+        """
+        codes = [(k.name, k.code) for k in self.kernels if isinstance(k.code, LlvmCode)]
+        last = llvm_remarks(codes) if llvm else []
+        return list(dict.fromkeys([*self.capture.remarks, *self.trace.remarks, *last]))
 
     def report(self, path: str | Path) -> Path:
         """Write what was compiled as one HTML file, the explorer included; gives its path."""

@@ -198,16 +198,18 @@ class CompilerMagics(Magics):
 
     @magic_arguments()
     @argument("function", help="the name of a compiled function")
+    @argument("--llvm", action="store_true", help="also LLVM's own remarks: takes a second")
     @line_magic
     def explain(self, line: str) -> Explanation:
         """What was decided about a compiled function, line by line: done or not done, and why."""
-        name = parse_argstring(self.explain, line).function
+        args = parse_argstring(self.explain, line)
+        name = args.function
         function = function_named(self.notebook, name)
         refused = [
             Remark("missed", "numpy", r.message, r.location, r.hint) for r in function.fallbacks
         ]
         compiled = function.compiled
-        remarks = [*refused, *(compiled.explain() if compiled else ())]
+        remarks = [*refused, *(compiled.explain(args.llvm) if compiled else ())]
         title = f"{name}: {count(len(remarks), 'remark')}"
         if refused:
             title += ", it runs in NumPy" if compiled is None else ", some calls run in NumPy"

@@ -135,7 +135,7 @@ def target_for(name: str) -> LlvmTarget:
         return host_target()
     found = cpu_named(name)
     if found.needs is None:
-        _every_architecture()
+        every_architecture()
     machine = replace(host(), name=found.title, vector_bytes=found.vector_bytes)
     cpu = Cpu(found.triple, found.cpu, found.features, found.attributes)
     return LlvmTarget(cpu, machine, refusal=found.missing)
@@ -151,7 +151,8 @@ def _host_features() -> frozenset[str]:
 
 
 @cache
-def _every_architecture() -> None:
+def every_architecture() -> None:
+    """Make LLVM's other architectures known to it; more than once does nothing."""
     initialise: tuple[Callable[[], None], ...] = (
         llvm.initialize_all_targets,
         llvm.initialize_all_asmprinters,
