@@ -25,9 +25,7 @@ from nbcomp.provenance import Provenance, kernel_listing, provenance
 from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
-from nbcomp.target.base import Code, Target
-from nbcomp.target.llvm.compile import LlvmCode
-from nbcomp.target.llvm.cpus import target_for, without_on
+from nbcomp.target.base import Code
 from nbcomp.target.llvm.remarks import llvm_remarks
 
 
@@ -78,7 +76,7 @@ class Compiled:
     cold: bool
     threads: int
     target: str
-    recompile: Callable[[Compiled, Options, Target], Compiled]
+    recompile: Callable[[Compiled, Options, str], Compiled]
     options: Options = EVERYTHING
 
     @property
@@ -122,8 +120,7 @@ class Compiled:
         `target.llvm.cpus`.  Calling what this machine cannot run raises NbcompError and says why.
         Raises ValueError for another name.
         """
-        options = Options(self.options.without | without_on(name))
-        return self.recompile(self, options, target_for(name))
+        return self.recompile(self, self.options, name)
 
     def provenance(self) -> Provenance:
         """Where each machine instruction comes from: a table, one row an instruction."""
@@ -134,8 +131,7 @@ class Compiled:
 
         llvm: also what LLVM remarks on its part, which compiles once more, in a process of its own.
         """
-        codes = [(k.name, k.code) for k in self.kernels if isinstance(k.code, LlvmCode)]
-        last = llvm_remarks(codes) if llvm else []
+        last = llvm_remarks((k.name, k.code) for k in self.kernels) if llvm else []
         return list(dict.fromkeys([*self.capture.remarks, *self.trace.remarks, *last]))
 
     def report(self, path: str | Path) -> Path:

@@ -37,6 +37,7 @@ from nbcomp.schedule.default import grain, schedule, seconds
 from nbcomp.target.base import Stage, Target
 from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
+from nbcomp.target.llvm.cpus import target_for, without_on
 from nbcomp.types import DType, TensorType
 
 R = TypeVar("R", Graph, FusedGraph)
@@ -145,13 +146,16 @@ def compile_capture(
     )
 
 
-def recompile(compiled: Compiled, options: Options, target: Target | None = None) -> Compiled:
-    """The same captured program with other options, for this machine or another target."""
+def recompile(compiled: Compiled, options: Options, cpu: str = "host") -> Compiled:
+    """The same captured program with other options, for this machine or a CPU by name.
+
+    Raises ValueError for an unknown CPU (`target.llvm.cpus`).
+    """
+    target = target_for(cpu)
+    options = Options(options.without | without_on(cpu))
     begin = time.perf_counter()
     trace = Trace(seconds={"capture": compiled.trace.seconds["capture"]})
-    return compile_capture(
-        compiled.function, compiled.capture, trace, begin, target or host_target(), options
-    )
+    return compile_capture(compiled.function, compiled.capture, trace, begin, target, options)
 
 
 def _with_strides(captured: Capture) -> Graph:

@@ -13,7 +13,6 @@ from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
 from nbcomp.origin import Construct
 from nbcomp.pipeline import compile
-from nbcomp.target.llvm import remarks
 from nbcomp.target.llvm.remarks import COUNT, written
 
 
@@ -62,8 +61,7 @@ def test_a_simple_kernel_has_nothing_to_spill() -> None:
     assert "registers" not in {r.topic for r in made.explain(llvm=True)}
 
 
-def test_a_child_that_fails_is_an_error_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remarks, "OPTIONS", ())
+def test_a_child_that_fails_is_an_error_and_says_so() -> None:
     with pytest.raises(NbcompError, match="LLVM's remarks could not be had"):
         written([("this is no LLVM IR", ("x86_64-unknown-linux-gnu", "x86-64", "", ""))])
 

@@ -15,20 +15,17 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
-
-import llvmlite.binding as llvm
+from typing import Any
 
 from nbcomp.errors import NbcompError
 from nbcomp.origin import Construct
 from nbcomp.record import Location, Remark
-from nbcomp.target.llvm.compile import Cpu, LlvmCode, assembly, optimised
-from nbcomp.target.llvm.cpus import every_architecture
+from nbcomp.target.base import Code
 from nbcomp.target.llvm.debug import origin_of
 
-OPTIONS = ("-pass-remarks=.*", "-pass-remarks-missed=.*", "-pass-remarks-analysis=.*")
+MARK = "nbcomp: kernel"  # stands between what is written about two kernels
 FEW = 8  # accesses to the stack in an iteration that are not worth a word
 PATIENCE = 120  # seconds the child may take
-_MARK = "nbcomp: kernel"  # stands between what is written about two kernels
 _REMARK = re.compile(r"^remark: \S*?:(\d+):(\d+): (.*)$")
 COUNT = re.compile(r"(\d+) (spills|folded spills|reloads|folded reloads) ")
 _STACK = re.compile(r"(\d+) stack bytes in function '(.*)'")
@@ -36,16 +33,16 @@ _SIZE = re.compile(r"(\d+) instructions in function")
 HINT = "a shorter expression keeps fewer values at once"
 
 
-def llvm_remarks(codes: Iterable[tuple[str, LlvmCode]]) -> list[Remark]:
+def llvm_remarks(codes: Iterable[tuple[str, Code]]) -> list[Remark]:
     """What LLVM says about kernels (name, code) when it makes machine code of them.
 
     Takes a second or so: it compiles again.  Raises NbcompError when the child process fails.
     """
-    named = list(codes)
+    named: list[tuple[str, Any]] = [(n, c) for n, c in codes if hasattr(type(c), "located")]
     if not named:
         return []
     everything = written([(code.located.text, astuple(code.machine.cpu)) for _, code in named])
-    parts = everything.split(_MARK)[1:]
+    parts = everything.split(MARK)[1:]
     return [
         remark
         for (name, code), part in zip(named, parts, strict=True)
@@ -55,7 +52,7 @@ def llvm_remarks(codes: Iterable[tuple[str, LlvmCode]]) -> list[Remark]:
 
 def written(work: list[tuple[str, tuple[str, ...]]]) -> str:
     """What LLVM writes while it compiles these texts."""
-    command = [sys.executable, "-c", "from nbcomp.target.llvm.remarks import main; main()"]
+    command = [sys.executable, "-m", "nbcomp.target.llvm.remarking"]
     done = subprocess.run(
         command,
         input=json.dumps(work),
@@ -71,19 +68,7 @@ def written(work: list[tuple[str, tuple[str, ...]]]) -> str:
     return done.stderr
 
 
-def main() -> None:
-    """The child process: compile what standard input says, with all remarks on."""
-    for option in OPTIONS:
-        llvm.set_option("nbcomp", option)
-    every_architecture()
-    for text, cpu in json.load(sys.stdin):
-        sys.stderr.write(f"{_MARK}\n")
-        sys.stderr.flush()
-        target = Cpu(*cpu)
-        assembly(optimised(text, target), target)
-
-
-def _remarks(name: str, code: LlvmCode, text: str) -> Iterator[Remark]:
+def _remarks(name: str, code: Any, text: str) -> Iterator[Remark]:
     """The remarks about one kernel, in the user's terms."""
     size = stack = 0
     loops: dict[tuple[Location | None, str], dict[str, int]] = {}
