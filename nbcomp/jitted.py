@@ -1,11 +1,14 @@
 """`jit`: a function that compiles itself when it is called, and runs natively after.
 
-Knows the pipeline and the run time's entry; what cannot be compiled runs in NumPy, and says so.
+A function whose whole graph can be captured becomes one native call; one with graph breaks runs in
+`parts`.  What cannot be compiled at all runs in NumPy, and says so.  Knows the pipeline and the run
+time's entry.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import sys
 import threading
@@ -17,8 +20,16 @@ from typing import Any
 
 from nbcomp.compiled import Compiled
 from nbcomp.errors import PACKAGE, NbcompError, Unsupported, users_frames
+from nbcomp.explained import Explained, explained
+from nbcomp.frontend.bytecode.capture import Break, Places, break_of, supported_version
+from nbcomp.frontend.bytecode.capture import capture as capture_bytecode
+from nbcomp.frontend.bytecode.machine import Stopped
 from nbcomp.frontend.result import bind
-from nbcomp.pipeline import compile
+from nbcomp.frontend.trace import Capture
+from nbcomp.frontend.trace import capture as capture_by_tracing
+from nbcomp.parts import GENERATORS, Parts, Recompilation, signature_key, why_whole
+from nbcomp.pipeline import compile_captured
+from nbcomp.record import Location
 from nbcomp.runtime import interpret
 from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction
@@ -33,7 +44,8 @@ class NumpyFallback(UserWarning):
 class Jit(Callable):
     """A function that is compiled when it is called, once for each signature.
 
-    `compiled` is the newest `Compiled`, `variants` are all of them; `fallbacks` says why calls ran
+    `compiled` is the newest `Compiled`, `variants` are all of them that take whole calls; `parts`
+    has those of a function with graph breaks, `breaks` where these are; `fallbacks` says what ran
     in NumPy instead.  `__wrapped__` is the Python function.
     """
 
@@ -46,7 +58,11 @@ class Jit(Callable):
         self.__module__ = getattr(function, "__module__", __name__)
         self.variants: list[Compiled] = []
         self.fallbacks: list[Unsupported] = []
+        self.recompilations: list[Recompilation] = []
+        self.parts: Parts | None = None
+        self._places: Places = {}
         self._refused: set[Any] = set()
+        self._said: set[Break] = set()
         self._lock = threading.RLock()
         self._watcher: Any = None
         self._native = NativeFunction(
@@ -64,6 +80,8 @@ class Jit(Callable):
         __tracebackhide__ = True
         if self._watcher is not None:
             return self._watcher(*args, **kwargs)
+        if self.parts is not None and not self.variants:
+            return self.in_parts(args, kwargs)
         self._native.connect(self)
         return self._native.callable(*args, **kwargs)
 
@@ -79,6 +97,16 @@ class Jit(Callable):
     def unwatched(self) -> Any:
         """The native entry itself, also while the function is watched."""
         return self._native.callable
+
+    @property
+    def breaks(self) -> list[Break]:
+        """Where Python goes on between compiled parts, in the order of the program."""
+        found = self.parts.breaks if self.parts is not None else {}
+        return [found[index] for index in sorted(found)]
+
+    def explain(self) -> Explained:
+        """The graphs, the breaks, the guards and the recompilations, with the reasons."""
+        return explained(self)
 
     @property
     def compiled(self) -> Compiled | None:
@@ -106,21 +134,93 @@ class Jit(Callable):
     def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if (found := self._find(args, kwargs)) is not None:
             return self._run(*found, args, kwargs)
-        key = _signature_key(args, kwargs)
+        key = _call_key(args, kwargs)
         if key in self._refused:
             return self._python(*args, **kwargs)
+        if self.parts is not None:
+            return self.in_parts(args, kwargs)
+        why: Break | None = None
         try:
             with self._lock:  # another thread may have compiled it in the meantime
                 found = self._find(args, kwargs)
                 if found is None:
                     made = self.compile(*args, **kwargs)
                     found = made, bind(made.capture.signature, args, kwargs)
+        except Stopped as stop:
+            why = break_of(stop)
         except Unsupported as error:
             # Without its traceback, whose frames would keep the arguments alive.
             reason = error.with_traceback(None)
         else:
             return self._run(*found, args, kwargs)
+        if why is not None:
+            return self._broken(why, key, args, kwargs)
         return self._in_numpy(reason, key, args, kwargs)  # where errors are the user's alone
+
+    def _broken(self, why: Break, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call whose graph breaks: in parts, unless Python has to run all of it."""
+        whole = self._whole()
+        if not isinstance(why.error, NbcompError):  # Python's own, which Python raises ...
+            result = self._python(*args, **kwargs)
+            if not whole:  # ... or catches
+                self._take_apart()
+            return result
+        if whole:
+            reason = Unsupported(f"{why.reason}; {whole}", why.location, why.hint)
+            return self._in_numpy(reason, key, args, kwargs)
+        self._take_apart()
+        return self.in_parts(args, kwargs)
+
+    def _whole(self) -> str:
+        """Why the function cannot be compiled in parts; "" if it can."""
+        function = python_of(self.__wrapped__)
+        if function is None or self._python is not self.__wrapped__:
+            return "only plain functions and methods are compiled in parts"
+        return why_whole(function)
+
+    def _take_apart(self) -> None:
+        function = python_of(self.__wrapped__)
+        assert function is not None
+        with self._lock:
+            if self.parts is None:
+                self.parts = Parts(function, jit)
+                if not self.variants:
+                    self.disconnect()
+
+    def in_parts(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function in parts."""
+        __tracebackhide__ = True
+        parts = self.parts
+        assert parts is not None
+        owner = getattr(self._python, "__self__", None)
+        try:
+            return parts.callable(*(args if owner is None else (owner, *args)), **kwargs)
+        finally:
+            if not parts.compiled:
+                self._nothing(parts, args, kwargs)
+            elif len(self._said) != len(parts.breaks):
+                self._say(parts)
+
+    def _nothing(self, parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """No part of a call could be compiled: such calls are Python's from now on."""
+        self.parts = None
+        if self._watcher is None:
+            self._native.connect(self)
+        self._refused.add(_call_key(args, kwargs))
+        self._warn(parts.first_reason(), "")
+
+    def _say(self, parts: Parts) -> None:
+        """Warn of new breaks at what NumPy has to compute."""
+        for why in self.breaks:
+            if why not in self._said and why.in_numpy:
+                reason = Unsupported(why.reason, why.location, why.hint)
+                self._warn(reason, ", the rest is compiled")
+            self._said.add(why)
+
+    def _warn(self, reason: Unsupported, rest: str) -> None:
+        self.fallbacks.append(reason)
+        message = f"{self.__name__} runs in NumPy{rest}: {reason}"
+        warnings.warn(message, NumpyFallback, _users_level())
 
     def _find(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -135,8 +235,13 @@ class Jit(Callable):
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
         """The variant for these arguments, compiled now if it is new."""
         with self._lock:
-            made = compile(self, *args, **kwargs)
+            reason = self._mismatch(args, kwargs)
+            function, capture = self.__wrapped__, self._capture
+            made = compile_captured(function, functools.partial(capture, args, kwargs))
             self.variants.append(made)
+            if reason:
+                where = made.location or Location("", 0)
+                self.recompilations.append(Recompilation(where, reason, made.compile_seconds))
             if len(self.variants) > VARIANTS:
                 for old in self.variants[: VARIANTS // 2]:
                     self._native.remove(old.plan)
@@ -144,6 +249,22 @@ class Jit(Callable):
             if _native(made):
                 self._native.add(made.plan)
             return made
+
+    def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture:
+        """By its bytecode, where that is known; else by running it on tracers."""
+        function = python_of(self.__wrapped__)
+        if function is None or not supported_version():
+            return capture_by_tracing(self.__wrapped__, args, kwargs)
+        if function.__code__.co_flags & GENERATORS:
+            raise Unsupported(f"{self.__name__}: {why_whole(function)}")
+        return capture_bytecode(self.__wrapped__, args, kwargs, self._places)
+
+    def _mismatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """Why the newest variant does not take these arguments; None if there is none yet."""
+        if self.compiled is None:
+            return None
+        values = bind(self.compiled.capture.signature, args, kwargs, self.__wrapped__)
+        return self.compiled.mismatch(values)
 
     def _run(
         self,
@@ -211,22 +332,25 @@ def _signature(function: Any) -> inspect.Signature | None:
         return None
 
 
-def _signature_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Types and shapes of a call, to remember what was refused."""
-    return tuple(
-        (type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in args
-    ) + tuple(
-        (k, type(v), getattr(v, "dtype", None), getattr(v, "shape", None))
-        for k, v in kwargs.items()
-    )
+    return signature_key((*args, *kwargs.values())), tuple(kwargs)
+
+
+def python_of(function: Any) -> types.FunctionType | None:
+    """The function in Python whose bytecode a call runs, if that is what it does."""
+    if isinstance(function, types.MethodType):
+        return python_of(function.__func__)
+    return function if isinstance(function, types.FunctionType) else None
 
 
 def jit(function: Any) -> Any:
     """A function that compiles itself on its first call with each signature, then runs natively.
 
-    Arguments and results are those of the function.  What cannot be compiled runs in NumPy, with a
-    `NumpyFallback` warning that says why; control flow that depends on array values raises
-    CaptureError.
+    Arguments and results are those of the function.  Where its graph breaks (at a `print`, a branch
+    that depends on an array's values, a call of an unknown library) Python goes on between compiled
+    parts: `explain()` says where and why.  What cannot be compiled at all runs in NumPy, with a
+    `NumpyFallback` warning.
 
     Of a class, as a decorator, the method that computes is compiled: `forward`, or `__call__`.
     """

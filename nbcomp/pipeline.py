@@ -73,12 +73,22 @@ def _compile(
     python = function.__wrapped__ if hasattr(function, "variants") else function
     concrete = [_stand_in(a) for a in args]
     named = {k: _stand_in(v) for k, v in kwargs.items()}
+    return compile_captured(python, partial(capture, python, concrete, named), target, options)
+
+
+def compile_captured(
+    function: Any,
+    capture: Callable[[], Capture],
+    target: Target | None = None,
+    options: Options = EVERYTHING,
+) -> Compiled:
+    """Compile what `capture` gives for a function; for this machine, unless another is named."""
     trace = Trace()
     start = time.perf_counter()
     with trace.timed("capture"):
-        captured = capture(python, concrete, named)
+        captured = capture()
     with trace.listening():
-        return compile_capture(python, captured, trace, start, target, options)
+        return compile_capture(function, captured, trace, start, target or host_target(), options)
 
 
 def compile_for(name: str, options: Options = EVERYTHING) -> Callable[..., Compiled]:

@@ -79,7 +79,13 @@ class Lifter:
         self._lifted: dict[Source, Any] = {}
         self._copies: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's id
         self._namespaces: dict[int, Namespace] = {}
-        self._cells: list[tuple[Any, Any]] = []  # a copy, and what it held
+        self._cells: dict[int, tuple[Any, Any]] = {}  # a cell and its copy, by the cell's id
+        self._held: dict[int, Any] = {}  # what a copy of a cell held, by the copy's id
+        self._shared: set[int] = set()  # cells of functions known by their code
+        self._given_cells: set[int] = set()  # the copies of those
+        self._assignable: set[int] = set()  # copies of cells that the captured function owns
+        # Where objects were found that are only passed on, and functions known by their code.
+        self.given: dict[int, Source] = {}
         self._foreign: dict[int, tuple[Any, Any, Tracer]] = {}  # the array, its value, its tracer
         self._leaves = 0
 
@@ -198,11 +204,9 @@ class Lifter:
                 raise Unsupported(
                     f"the function assigns the global {name}", hint="return the new value"
                 )
-        for cell, before in self._cells:
-            if cell.cell_contents is not before:
-                raise Unsupported(
-                    "the function assigns a variable of an outer function", hint="return it"
-                )
+        for _, copy in self._cells.values():
+            if id(copy) in self._held and copy.cell_contents is not self._held[id(copy)]:
+                self.check_assignable(copy, "")
 
     # -------------------------------------------------------------------------------- objects
 
@@ -217,6 +221,8 @@ class Lifter:
             return self._bound(value, source)
         if _has_attributes(value):
             return self._shadow(value, source)
+        if isinstance(value, types.FunctionType) and self._is_given(value, source):
+            return self._given(value, source)
         self.session.guard(ObjectGuard(source, value))
         match value:
             case types.ModuleType():
@@ -225,11 +231,18 @@ class Lifter:
                 return self.function(value, source)
             case type():
                 return self._class(value)
+            case _:
+                return self._other(value, source)
+
+    def _other(self, value: Any, source: Source) -> Any:
+        match value:
             case _ if (traced := traced_function(self.session, value)) is not value:
                 return traced
             case _ if callable(value) and hasattr(value, "__wrapped__"):
                 return self.lift(value.__wrapped__, step(source, "attr", "__wrapped__"))
             case _:
+                if self.lazy and value is not None and source.kind == "argument":
+                    self.given[id(value)] = source
                 return value
 
     def _bound(self, value: Any, source: Source) -> Any:
@@ -286,10 +299,13 @@ class Lifter:
         code = function.__code__
         if is_library(code.co_filename):
             return traced_function(self.session, function)
-        cells = tuple(types.CellType() for _ in code.co_freevars)
+        closure = function.__closure__ or ()
+        given = self._is_given(function, source)
+        cells = tuple(types.CellType() if given else self._copied_cell(c) for c in closure)
         names = self.namespace(function.__globals__)
         copy = types.FunctionType(code, names, function.__name__, None, cells)
-        self._copies[id(function)] = (function, copy)
+        seen = self.session.stand_in(copy) if self.session.stand_in else copy
+        self._copies[id(function)] = (function, seen)
         for attribute in ("__defaults__", "__kwdefaults__"):
             defaults = getattr(function, attribute)
             setattr(copy, attribute, self._defaults(defaults, step(source, "attr", attribute)))
@@ -298,11 +314,34 @@ class Lifter:
             lifted = value if key == "__wrapped__" else self.lift(value, step(source, "attr", key))
             vars(copy)[key] = lifted
         names.preload(code)
-        for name, cell, new in zip(
-            code.co_freevars, function.__closure__ or (), cells, strict=True
-        ):
-            self._cell(name, cell, new)
-        return copy
+        for k, (name, cell) in enumerate(zip(code.co_freevars, closure, strict=True)):
+            if given:
+                place = step(step(source, "attr", "__closure__"), "item", k)
+                self._fill_given(name, cell, cells[k], place)
+            else:
+                self._fill(name, cell, Source("cell", name, cell))
+        return seen
+
+    def _is_given(self, function: types.FunctionType, source: Source) -> bool:
+        """Whether a function is one of many of the same code: one that was made by a function and
+        is handed in at run time."""
+        made = "<locals>" in function.__qualname__ or function.__name__ == "<lambda>"
+        library = is_library(function.__code__.co_filename)
+        return source.kind == "argument" and made and not library and self.lazy
+
+    def _given(self, function: types.FunctionType, source: Source) -> Any:
+        """A function that is known by its code."""
+        for name in ("__code__", "__globals__"):
+            place = step(source, "attr", name)
+            self.session.guard(ObjectGuard(place, getattr(function, name)))
+        seen = self.function(function, source)
+        self.given[id(seen)] = source
+        return seen
+
+    @property
+    def lazy(self) -> bool:
+        """Whether values are lifted when the program first uses them: the machine runs it."""
+        return self.session.stand_in is not None
 
     def _defaults(self, defaults: Any, source: Source) -> Any:
         """Default values; those that cannot change are as constant as the function itself."""
@@ -316,22 +355,88 @@ class Lifter:
         fixed = value is None or type(value) in (*VALUES, int, float)
         return value if fixed else self.lift(value, source)
 
-    def _cell(self, name: str, cell: Any, new: Any) -> None:
+    def _copied_cell(self, cell: types.CellType) -> types.CellType:
+        """The copy of a closure's cell, empty at first."""
+        if id(cell) not in self._cells:
+            self._cells[id(cell)] = (cell, types.CellType())
+        copy: types.CellType = self._cells[id(cell)][1]
+        return copy
+
+    def _fill(self, name: str, cell: types.CellType, source: Source) -> None:
+        copy = self._copied_cell(cell)
+        if id(copy) in self._held:
+            return
+        inside = replace(source, path=source.path[:-1])
+        self.given[id(copy)] = inside if source.path else Source("object", root=cell)
         try:
             value = cell.cell_contents
         except ValueError:  # not assigned yet: the same error when the function reads it
             return
         if name == "__class__":  # of zero-argument super, which looks for the class itself
-            new.cell_contents = value
+            copy.cell_contents = value
             return
-        new.cell_contents = self.lift(value, Source("cell", name, cell), name)
-        self._cells.append((new, new.cell_contents))
+        self._held[id(copy)] = None
+        lazy = self.lazy
+        held = Lazy(self, value, source, name) if lazy else self.lift(value, source, name)
+        copy.cell_contents = self._held[id(copy)] = held
+
+    def _fill_given(
+        self, name: str, cell: types.CellType, copy: types.CellType, source: Source
+    ) -> None:
+        """A copy of its own for the cell of a function that another call has another of."""
+        known = self._cells.get(id(cell))
+        if known is not None and self.changed(known[1]):
+            raise Unsupported(f"an inner function uses {name}, which was assigned before", here())
+        self._shared.add(id(cell))
+        self._given_cells.add(id(copy))
+        self.given[id(copy)] = source
+        held = Lazy(self, cell.cell_contents, step(source, "attr", "cell_contents"), name)
+        copy.cell_contents = self._held[id(copy)] = held
+
+    def own_cell(self, cell: types.CellType, source: Source, name: str) -> types.CellType:
+        """The copy of a cell of the captured function itself, found at a source; it may be
+        assigned to."""
+        self._fill(name, cell, step(source, "attr", "cell_contents"))
+        copy = self._copied_cell(cell)
+        self._assignable.add(id(copy))
+        return copy
+
+    def changed(self, copy: types.CellType) -> bool:
+        """Whether the program assigned to this cell."""
+        try:
+            return copy.cell_contents is not self._held.get(id(copy))
+        except ValueError:
+            return False
+
+    def check_assignable(self, cell: types.CellType, name: str) -> None:
+        """Raise `Unsupported` for a variable of a function outside of the captured one."""
+        real = {id(copy): original for original, copy in self._cells.values()}
+        shared = id(real.get(id(cell))) in self._shared or id(cell) in self._given_cells
+        if shared or (id(cell) not in self._assignable and id(cell) in real):
+            what = f"the variable {name}" if name else "a variable"
+            raise Unsupported(f"the function assigns {what} of an outer function", hint="return it")
 
     def namespace(self, variables: dict[str, Any]) -> Namespace:
         """The lifted view of a module's or notebook's globals."""
         if id(variables) not in self._namespaces:
             self._namespaces[id(variables)] = Namespace(self, variables)
         return self._namespaces[id(variables)]
+
+
+class Lazy:
+    """A value found at a source that the program has not used yet: nothing is assumed about it."""
+
+    __slots__ = ("lifter", "name", "source", "value")
+
+    def __init__(self, lifter: Lifter, value: Any, source: Source, name: str = "") -> None:
+        self.lifter, self.value, self.source, self.name = lifter, value, source, name
+
+    def get(self) -> Any:
+        """The lifted value.  Raises `Unsupported` for what cannot be followed."""
+        if isinstance(self.value, types.GeneratorType | types.CoroutineType):
+            kind = type(self.value).__name__
+            raise Unsupported(f"{self.source.describe()}, a {kind}, is not followed", here())
+        return self.lifter.lift(self.value, self.source, self.name)
 
 
 def step(source: Source, how: str, key: Any) -> Source:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
+import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,16 +31,44 @@ def _skipped(file: str) -> bool:
     return file.startswith(_LIBRARY) or file.startswith("<__array_function__")
 
 
-def user_frame() -> FrameType | None:
+class Running(Protocol):
+    """What is asked of a frame: its code, and the byte offset of the instruction it is at."""
+
+    @property
+    def f_code(self) -> CodeType:
+        """The code."""
+
+    @property
+    def f_lasti(self) -> int:
+        """The byte offset."""
+
+
+class _Interpreted(threading.local):
+    """The frames of the user's code that the symbolic machine runs, innermost last."""
+
+    def __init__(self) -> None:
+        self.frames: list[Any] = []
+
+
+INTERPRETED = _Interpreted()
+
+
+def user_frame() -> Running | None:
     """The innermost frame of code that is neither nbcomp's nor NumPy's."""
+    if INTERPRETED.frames:
+        running: Running = INTERPRETED.frames[-1]
+        return running
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _skipped(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
 
-def user_frames(root: CodeType | None) -> Iterator[FrameType]:
+def user_frames(root: CodeType | None) -> Iterator[Running]:
     """The frames of the user's code, innermost first, up to the one that calls from `root`."""
+    if INTERPRETED.frames:
+        yield from reversed(INTERPRETED.frames)
+        return
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not root:
         if not _skipped(frame.f_code.co_filename):

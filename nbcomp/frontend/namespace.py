@@ -33,7 +33,9 @@ VOLATILE_MODULES = {
 }
 MAKERS = frozenset((*CREATION, *CONVERSION))
 NUMPY_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type(np.sum))
-FILES = {
+FILES = {  # and the state of NumPy as a whole
+    *(np.seterr, np.seterrcall, np.setbufsize, np.set_printoptions, np.printoptions),
+    *(np.show_config, np.show_runtime, np.info),
     *(np.load, np.save, np.savez, np.savez_compressed, np.savetxt, np.loadtxt, np.genfromtxt),
     *(np.fromfile, np.fromregex),
 }
@@ -67,6 +69,11 @@ class Namespace(dict[str, Any]):
             return dict.__getitem__(self, name)
         value = self._variables[name]
         return self._lifter.lift(value, Source("global", name, self._variables), name)
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """The real globals."""
+        return self._variables
 
     def preload(self, code: types.CodeType) -> None:
         """Lift the globals of class statements in a function: these bypass `__getitem__`."""
@@ -207,7 +214,7 @@ def traced_function(session: Session, value: Any) -> Any:
     if not isinstance(value, NUMPY_FUNCTIONS) or not _of_numpy(value):
         return value
     if value in FILES:
-        return _refused(f"np.{value.__name__}")
+        return session.wrappers.setdefault(value, _refused(f"np.{value.__name__}"))
     return _wrapper(session, value, always=value in MAKERS)
 
 

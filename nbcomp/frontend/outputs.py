@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from nbcomp.errors import CaptureError, Unsupported
-from nbcomp.frontend.lift import Lifter
+from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.namespace import Namespace
 from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.objects import source_of
@@ -42,12 +43,19 @@ STATIC = (
 )
 
 
+Remade = Callable[[Any, Callable[[Any], Tree]], Tree | None]
+
+
 class Outputs:
-    """Collects the outputs of one graph.  nodes: in order.  scalars: which are NumPy scalars."""
+    """Collects the outputs of one graph.  nodes: in order.  scalars: which are NumPy scalars.
+
+    remade: gives the tree of what no function returns but a running program has; None if it cannot.
+    """
 
     first = Out(0)
 
-    def __init__(self, session: Session, lifter: Lifter) -> None:
+    def __init__(self, session: Session, lifter: Lifter, remade: Remade | None = None) -> None:
+        self._remade = remade
         self.session, self.lifter = session, lifter
         self.nodes: list[Node] = []
         self.scalars: set[int] = set()
@@ -92,6 +100,8 @@ class Outputs:
             return self._array(value)
         if type(value) is Number:
             return self._number(value)
+        if type(value) is Lazy:
+            return Own(value.source)
         if id(value) in self.lifter.containers:
             return Own(self.lifter.containers[id(value)][2])
         if type(value) is tuple:
@@ -103,12 +113,15 @@ class Outputs:
         return self._object(value)
 
     def _object(self, value: Any) -> Tree:
-        source = source_of(value)
+        source = source_of(value) or self.lifter.given.get(id(value))
         if source is not None:
             return Own(source)
         original = self.lifter.original(value)
         if original is not None:
             return Static(original)
+        made = self._remade(value, self._tree) if self._remade else None
+        if made is not None:
+            return made
         names = getattr(type(value), "_fields", None)
         if isinstance(value, tuple) and names is not None:
             fields = dict(zip(names, map(self._tree, value), strict=True))

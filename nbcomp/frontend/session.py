@@ -47,9 +47,11 @@ class Session:
 
     call: dispatches a NumPy function or ufunc method over tracers.  foreign: gives the tracer of an
     array that reached the function in another way than as an input.  tracer: a new array with a
-    node's value.  by_source: a function of NumPy's without operator.  Whoever starts it sets them.
+    node's value.  by_source: a function of NumPy's without operator.  stand_in: what the program
+    sees in place of the lifted copy of a function, if not the copy.  Whoever starts it sets them.
     freezing: a value that is known at run time only, and needed now, is the example's from then on;
-    `freezes` are the errors that say where.
+    `freezes` are the errors that say where.  varying: numbers that differ from call to call, whose
+    value must not be assumed.
     """
 
     def __init__(self, name: str) -> None:
@@ -68,6 +70,8 @@ class Session:
         self.call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
         self.foreign: Callable[[Any], Any] = _no_foreign
         self.tracer: Callable[[Node], Any] = _no_foreign
+        self.stand_in: Callable[[Any], Any] | None = None
+        self.varying: frozenset[Source] = frozenset()
         self.by_source: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
 
     def check(self) -> None:
@@ -138,6 +142,12 @@ class Session:
         for node in inputs:
             read = self.read_of(node)
             if read is not None:
+                if read.source in self.varying:
+                    raise Unsupported(
+                        f"the value of {read.source.describe()}, which differs from call to call,"
+                        " is needed here",
+                        here(),
+                    )
                 self.known_nodes.add(node)
                 self.guard(ValueGuard(read.source, read.value))
 

@@ -19,7 +19,7 @@ from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.dispatch import call, fresh
 from nbcomp.frontend.lift import Lifter
 from nbcomp.frontend.numpy_source import by_source
-from nbcomp.frontend.outputs import Outputs
+from nbcomp.frontend.outputs import Outputs, Remade
 from nbcomp.frontend.result import Tree, bind, rebuild, resolve
 from nbcomp.frontend.session import Read, Session
 from nbcomp.graph.ir import Graph, Node, rewrite
@@ -81,40 +81,45 @@ def capture(
     Raises `Unsupported` for what nbcomp does not compile, and otherwise what the function itself
     raises.
     """
-    signature = _signature(function)
+    signature = signature_of(function)
     values = bind(signature, args, kwargs, function)
-    session = Session(_name(function))
+    session, lifter = start(name_of(function))
     session.freezing = freeze
-    session.unrolled.root = _run.__code__
-    session.call = lambda f, a, k: call(session, f, a, k)
-    lifter = Lifter(session)
-    session.foreign = lifter.foreign
-    session.by_source = lambda f, a, k: by_source(session, f, a, k)
-    session.tracer = lambda node: fresh(session, node)
     copy = lifter.lift(function, Source("object", session.name, function))
     lifted = [
         lifter.lift(value, Source("argument", i, name=name), name)
         for i, (name, value) in enumerate(zip(signature.parameters, values, strict=True))
     ]
     try:
-        returned = _run(copy, signature, lifted)
+        returned = run(copy, signature, lifted)
         _check_returned(session.name, returned)
-        lifter.check_unchanged()
-        outputs = Outputs(session, lifter)
-        result = outputs.tree(returned)
-        return _finish(session, signature, outputs, result)
+        return finish(session, lifter, signature, returned)
     finally:
         session.closed = True
 
 
-def _name(function: Any) -> str:
-    name: str = getattr(function, "__name__", "") or _name(
+def start(name: str) -> tuple[Session, Lifter]:
+    """A capture of a function of this name, and what lifts the values for it."""
+    session = Session(name)
+    session.unrolled.root = run.__code__
+    session.call = lambda f, a, k: call(session, f, a, k)
+    lifter = Lifter(session)
+    session.foreign = lifter.foreign
+    session.by_source = lambda f, a, k: by_source(session, f, a, k)
+    session.tracer = lambda node: fresh(session, node)
+    return session, lifter
+
+
+def name_of(function: Any) -> str:
+    """What the graph of a function is called."""
+    name: str = getattr(function, "__name__", "") or name_of(
         getattr(function, "func", type(function))
     )
     return name if name.isidentifier() else "lambda_"
 
 
-def _signature(function: Any) -> inspect.Signature:
+def signature_of(function: Any) -> inspect.Signature:
+    """A function's signature.  Raises CaptureError for what is no function in Python."""
     try:
         if not isinstance(function, type | np.ufunc):
             # A decorator's wrapper takes what it takes, whatever `functools.wraps` says.
@@ -142,7 +147,8 @@ def _check_returned(name: str, returned: Any) -> None:
             )
 
 
-def _run(function: Any, signature: inspect.Signature, lifted: list[Any]) -> Any:
+def run(function: Any, signature: inspect.Signature, lifted: list[Any]) -> Any:
+    """Call a function on its bound arguments."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for parameter, value in zip(signature.parameters.values(), lifted, strict=True):
@@ -161,9 +167,17 @@ def _run(function: Any, signature: inspect.Signature, lifted: list[Any]) -> Any:
 # --------------------------------------------------------------------------------- finishing
 
 
-def _finish(
-    session: Session, signature: inspect.Signature, outputs: Outputs, result: Tree
+def finish(
+    session: Session,
+    lifter: Lifter,
+    signature: inspect.Signature,
+    returned: Any,
+    remade: Remade | None = None,
 ) -> Capture:
+    """The capture of a function that returned this; `remade` as for `Outputs`."""
+    lifter.check_unchanged()
+    outputs = Outputs(session, lifter, remade)
+    result = outputs.tree(returned)
     session.assume_numpy_scalars()
     written = [r for r in session.reads.values() if r.written]
     writes = tuple((r.source, outputs.add(r.content)) for r in written)

@@ -48,7 +48,23 @@ class Call:
                 self.compiled = variant
                 return
         known = self.function.fallbacks
+        if self.function.breaks:
+            self.refused = in_parts(self.function)
+            return
         self.refused = known[-1] if known else Unsupported("its arguments were changed since")
+
+
+def in_parts(function: Any) -> Unsupported:
+    """What there is to say of a function with graph breaks: the first, and how many more."""
+    first, *more = function.breaks
+    others = f", and at lines {', '.join(str(b.location.line) for b in more)}" if more else ""
+    graphs = len(function.parts.compiled)
+    return Unsupported(
+        f"it runs in parts, {graphs} of them compiled: Python goes on at line"
+        f" {first.location.line}{others}; {first.reason}",
+        first.location,
+        first.hint,
+    )
 
 
 def is_compiled(value: object) -> bool:

@@ -1,0 +1,117 @@
+"""What `jit` did with a function, as data and text: graphs, breaks, guards, recompilations.
+
+Knows what jitted functions record; compiles nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nbcomp.compiled import Compiled
+from nbcomp.frontend.bytecode.capture import Break
+from nbcomp.parts import Recompilation
+from nbcomp.record import Location, Remark
+from nbcomp.runtime.plan import (
+    ArrayGuard,
+    Guard,
+    LengthGuard,
+    ObjectGuard,
+    ScalarGuard,
+    ValueGuard,
+)
+from nbcomp.types import TensorType
+
+
+@dataclass(frozen=True)
+class GraphNote:
+    """One graph: where it begins, what it computes, and what it assumes."""
+
+    location: Location | None
+    compiled: Compiled
+
+    @property
+    def guards(self) -> list[str]:
+        """In the user's words."""
+        return [describe(g) for g in self.compiled.plan.guards]
+
+    def __str__(self) -> str:
+        graph = self.compiled.captured
+        inputs = {*graph.inputs}
+        operations = sum(n not in inputs for n in graph.nodes)
+        kernels = len(self.compiled.kernels)
+        where = f"from {self.location}" if self.location else self.compiled.name
+        size = f"{operations} operations, {kernels} kernel{'s' * (kernels != 1)}"
+        return f"{where}: {size}; if {', '.join(self.guards) or 'anything'}"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The whole account of a jitted function."""
+
+    name: str
+    graphs: list[GraphNote]
+    breaks: list[Break]
+    recompilations: list[Recompilation]
+    remarks: list[Remark]
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {_count(self.graphs, 'graph')}, {_count(self.breaks, 'break')}"]
+        lines += [f"  graph {g}" for g in self.graphs]
+        for b in self.breaks:
+            hint = f"; {b.hint}" if b.hint else ""
+            lines.append(f"  break at {b.location}, `{b.location.source()}`: {b.reason}{hint}")
+        lines += [f"  compiled again at {r}" for r in self.recompilations]
+        lines += [f"  {r}" for r in self.remarks]
+        return "\n".join(lines)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
+def _count(things: list[Any], name: str) -> str:
+    return f"{len(things)} {name}{'s' * (len(things) != 1)}"
+
+
+def explained(function: Any) -> Explained:
+    """The account of what `nbcomp.jit` gave."""
+    graphs = [GraphNote(c.location, c) for c in function.variants]
+    again, remarks = list(function.recompilations), []
+    for compiled in function.variants:
+        remarks += compiled.capture.remarks
+    parts = function.parts
+    if parts is not None:
+        again += parts.recompilations
+        for _, region in sorted(parts.regions.items()):
+            graphs += [GraphNote(region.location, c) for c in region.variants]
+            remarks += region.explain()
+    for reason in function.fallbacks:
+        remarks.append(Remark("missed", "numpy", reason.message, reason.location, reason.hint))
+    return Explained(
+        function.__name__, graphs, function.breaks, again, list(dict.fromkeys(remarks))
+    )
+
+
+def describe(guard: Guard) -> str:
+    """What a guard asks for, as a user would say it."""
+    where = guard.source.describe()
+    match guard:
+        case ArrayGuard(_, dtype, shape):
+            writable = ", writable" if guard.writable else ""
+            return f"{where} is {TensorType(dtype, shape)}{writable}"
+        case ScalarGuard(_, kind):
+            return f"{where} is a Python {kind.__name__}"
+        case ObjectGuard(_, value):
+            return f"{where} is {_short(value)}"
+        case ValueGuard(_, value):
+            return f"{where} == {_short(value)}"
+        case LengthGuard(_, kind, length):
+            return f"{where} is a {kind.__name__} of {length}"
+
+
+def _short(value: Any) -> str:
+    name = getattr(value, "__name__", None)
+    if callable(value) and name:
+        return f"the same {name}"
+    text = repr(name if name else value)
+    return text if len(text) <= 40 else f"the same {type(value).__name__}"

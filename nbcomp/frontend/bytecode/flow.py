@@ -1,0 +1,140 @@
+"""What a code object's control flow tells: where values are needed, and where parts may begin.
+
+`live` is the classic backward analysis, `bound` the forward one; exceptions are edges to their
+handlers.  `beginnings` looks for the places after an instruction that Python runs where the stack
+holds values only.  Knows instructions as data; runs nothing.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterable, Iterator, Sequence
+from types import CodeType
+
+from nbcomp.frontend.bytecode.instructions import JUMPS, Instruction
+
+LEAVE = {"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"}
+ALWAYS = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
+READ = {"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"}
+WRITE = {"STORE_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"}
+# Instructions that push an empty entry, or what may be one.
+PUSH_NULL = {"PUSH_NULL", "LOAD_METHOD", "LOAD_FAST_AND_CLEAR"}
+MAY_PUSH_NULL = {"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR"}  # where the lowest bit says so
+CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
+# Not worth to begin a part with.
+TRIVIAL = {"POP_TOP", "STORE_FAST", "NOP", "RESUME", "END_FOR", *ALWAYS}
+
+
+def successors(instructions: Sequence[Instruction], index: int) -> Iterator[int]:
+    """Where control goes after an instruction that raises nothing."""
+    i = instructions[index]
+    if i.name in JUMPS:
+        yield i.operand.index
+    if i.name not in LEAVE and i.name not in ALWAYS and index + 1 < len(instructions):
+        yield index + 1
+
+
+def live(code: CodeType, instructions: Sequence[Instruction]) -> list[frozenset[str]]:
+    """The local variables whose value may be read from each instruction on."""
+    cells = {*code.co_cellvars, *code.co_freevars}
+    # `super()` looks at the first argument.
+    hidden = frozenset(code.co_varnames[:1] if "__class__" in code.co_freevars else ()) - cells
+    result: list[frozenset[str]] = [frozenset()] * len(instructions)
+    changed = True
+    while changed:
+        changed = False
+        for index in reversed(range(len(instructions))):
+            i = instructions[index]
+            after = frozenset().union(*(result[s] for s in successors(instructions, index)))
+            if i.name in WRITE:
+                after -= {i.operand}
+            if i.name in READ and i.operand not in cells:
+                after |= {i.operand}
+            after |= hidden
+            if i.handler is not None:
+                after |= result[i.handler.target.index]
+            if after != result[index]:
+                result[index], changed = after, True
+    return result
+
+
+def bound(code: CodeType, instructions: Sequence[Instruction]) -> list[frozenset[str]]:
+    """The local variables that surely have a value at each instruction."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    everything = frozenset(code.co_varnames)
+    result = [everything] * len(instructions)
+    todo = [(0, frozenset(code.co_varnames[:count]))]
+    seen: set[int] = set()
+    while todo:
+        index, names = todo.pop()
+        names &= result[index]
+        if index in seen and names == result[index]:
+            continue
+        seen.add(index)
+        result[index] = names
+        i = instructions[index]
+        after = names
+        if i.name == "STORE_FAST":
+            after = names | {i.operand}
+        elif i.name in WRITE:
+            after = names - {i.operand}
+        todo += [(s, after) for s in successors(instructions, index)]
+        if i.handler is not None:
+            todo.append((i.handler.target.index, names & after))
+    return result
+
+
+# ---------------------------------------------------------------------------- where parts begin
+
+
+def beginnings(
+    instructions: Sequence[Instruction], index: int, depth: int, nulls: Iterable[int]
+) -> dict[int, int]:
+    """The first places after instruction `index` where a part may begin, with the stack's depth.
+
+    depth: of the stack before that instruction.  nulls: the positions of empty entries in it.
+    """
+    found: dict[int, int] = {}
+    seen: set[int] = set()
+    todo = list(_after(instructions, index, depth, frozenset(nulls)))
+    while todo:
+        at, deep, empty = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        i = instructions[at]
+        if i.name in LEAVE:
+            continue
+        if empty or i.name in TRIVIAL or i.name == "FOR_ITER":
+            todo += _after(instructions, at, deep, empty)
+        else:
+            found[at] = deep
+    return found
+
+
+def _after(
+    instructions: Sequence[Instruction], index: int, depth: int, nulls: frozenset[int]
+) -> Iterator[tuple[int, int, frozenset[int]]]:
+    """Where control goes from an instruction, the depth and the empty entries there."""
+    i = instructions[index]
+    if nulls and i.name in ("COPY", "SWAP"):
+        return
+    for after in successors(instructions, index):
+        jumps = i.name in JUMPS and after == i.operand.index
+        deep = depth + _effect(i, jumps)
+        kept = deep - 1 if i.name in CALLS else deep
+        empty = frozenset(p for p in nulls if p < kept)
+        if i.name in PUSH_NULL or (i.name in MAY_PUSH_NULL and i.arg & 1):
+            empty |= {deep - 1, deep - 2}
+        yield after, deep, empty
+
+
+def _effect(i: Instruction, jumps: bool) -> int:
+    """How much deeper the stack is after an instruction."""
+    if i.name == "PRECALL":
+        return 0  # 3.11 says -arg here, and the rest for CALL
+    if i.name == "CALL":
+        return -i.arg - 1
+    op = dis.opmap[i.name]
+    return dis.stack_effect(op, i.arg if op >= dis.HAVE_ARGUMENT else None, jump=jumps)

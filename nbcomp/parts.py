@@ -1,0 +1,347 @@
+"""A function with graph breaks: compiled parts in the user's own bytecode.
+
+`Parts` learns where the graph of a function breaks from the calls that are made, and makes code in
+which each part between two breaks is one call of native code; Python runs the rest, in the user's
+frame.  A call that finds a further break goes on in newer code at once.  Knows the pipeline and the
+bytecode frontend; `jitted` decides which functions come here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nbcomp.compiled import Compiled
+from nbcomp.errors import Unsupported, users_frames
+from nbcomp.frontend.bytecode import flow
+from nbcomp.frontend.bytecode.capture import Break, Exit, Head, Part, Places, capture_part
+from nbcomp.frontend.bytecode.instructions import decode
+from nbcomp.frontend.bytecode.outline import Outlined, Stub, variables
+from nbcomp.frontend.location import location_of
+from nbcomp.pipeline import compile_captured
+from nbcomp.record import Location, Remark
+from nbcomp.runtime import interpret
+from nbcomp.runtime.entry import NativeFunction
+from nbcomp.runtime.plan import Source, ValueGuard
+
+VARIANTS = 16  # of one part; further ones run in Python
+VALUES = 3  # of a number that a part is compiled for before it counts as varying
+EMPTY = 2  # captures of a part without any operation before it is given up
+
+# Functions that look at frames and their variables would see what parts leave out.
+FRAME_READERS = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "breakpoint"}
+GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class RecompileLimit(UserWarning):
+    """A part has as many variants as are kept; calls with other arguments run in Python."""
+
+
+@dataclass(frozen=True)
+class Recompilation:
+    """A further variant: where, which guard of the newest one failed, and the seconds it cost."""
+
+    location: Location
+    reason: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.reason}; {self.seconds * 1e3:.0f} ms"
+
+
+def why_whole(function: types.FunctionType) -> str:
+    """Why a function cannot be compiled in parts; "" if it can."""
+    code = function.__code__
+    if code.co_flags & GENERATORS:
+        return "generators and async functions are run by Python as they are"
+    readers = FRAME_READERS.intersection(code.co_names)
+    if readers:
+        return f"it uses {min(readers)}, which looks at the variables of the running function"
+    return ""
+
+
+class Parts:
+    """A function in parts.  `breaks` by instruction, `recompilations` in order.
+
+    substitute: what Python calls in place of a function of the user's that has breaks of its own.
+    """
+
+    def __init__(self, function: types.FunctionType, substitute: Callable[[Any], Any]) -> None:
+        self.function, self._substitute = function, substitute
+        self.code = function.__code__
+        self.instructions = decode(self.code)
+        self.live = flow.live(self.code, self.instructions)
+        self.places: Places = {}
+        self.breaks: dict[int, Break] = {}
+        self.recompilations: list[Recompilation] = []
+        self.regions: dict[int, Region] = {}
+        self.version = 0
+        self.lock = threading.RLock()
+        self._partners: dict[Any, Any] = {}
+        self._whole: tuple[int, Any] = (-1, None)
+        self._entries: dict[tuple[Exit, frozenset[str]], tuple[int, Any]] = {}
+        self.begin(_first(self.instructions), 0)
+
+    @property
+    def callable(self) -> Any:
+        """The function to call: the newest code."""
+        version, made = self._whole
+        if version != self.version:
+            with self.lock:
+                made = self._function(self._outlined().whole())
+                made.__defaults__ = self.function.__defaults__
+                made.__kwdefaults__ = self.function.__kwdefaults__
+                self._whole = (self.version, made)
+        return made
+
+    @property
+    def compiled(self) -> list[Compiled]:
+        """All variants of all parts."""
+        return [c for _, r in sorted(self.regions.items()) for c in r.variants]
+
+    def begin(self, index: int, depth: int) -> None:
+        """Let a part begin at an instruction."""
+        if index in self.regions:
+            return
+        names = (*sorted(self.live[index]), *self.code.co_cellvars)
+        head = Head(self.function, self.instructions, index, names, depth)
+        self.regions[index] = Region(self, head)
+        self.version += 1
+
+    def broken(self, why: Break) -> None:
+        """Note a break: parts begin after it."""
+        if why.index not in self.breaks:
+            self.breaks[why.index] = why
+            found = flow.beginnings(self.instructions, why.index, why.depth, why.nulls)
+            for index, depth in found.items():
+                self.begin(index, depth)
+
+    def first_reason(self) -> Unsupported:
+        """Why nothing could be compiled: what comes first in the program."""
+        if self.breaks:
+            why = self.breaks[min(self.breaks)]
+            return Unsupported(why.reason, why.location, why.hint)
+        for _, region in sorted(self.regions.items()):
+            for said in region.remarks:
+                return Unsupported(said.reason, said.location, said.hint)
+        return Unsupported("there is no operation on arrays in it")
+
+    def partner(self, function: Any) -> Any:
+        """The compiled function that Python calls for another function of the user's."""
+        if function is self.function:
+            return function
+        if function not in self._partners:
+            self._partners[function] = self._substitute(function)
+        return self._partners[function]
+
+    # ----------------------------------------------------------------------------------- code
+
+    def _outlined(self) -> Outlined:
+        stubs = {
+            index: Stub(r.head, r.native.callable, tuple((e, e) for e in r.exits))
+            for index, r in self.regions.items()
+            if r.enabled
+        }
+        return Outlined(self.code, stubs, self.resume, strip)
+
+    def _function(self, code: types.CodeType) -> Any:
+        function = self.function
+        made = types.FunctionType(
+            code, function.__globals__, function.__name__, None, function.__closure__
+        )
+        made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+        return made
+
+    def resume(self, result: tuple[Any, ...], cells: tuple[types.CellType, ...]) -> Any:
+        """Run the rest of a function that left a part with `result`, which its code does not know.
+
+        The caller is the running function; `cells` are its own.
+        """
+        __tracebackhide__ = True
+        exit: Exit = result[0]
+        if exit.index is None:
+            return result[1]
+        known = dict(sys._getframe(1).f_locals)
+        known.update(zip(self.code.co_cellvars, cells, strict=True))
+        count = 1 + len(exit.stores)
+        for (name, how), value in zip(exit.stores, result[1:count], strict=True):
+            if how == "cell":
+                known[name].cell_contents = value
+            elif how == "gone":
+                known.pop(name, None)
+            else:
+                known[name] = value
+        names = variables(self.code)
+        unbound = frozenset(n for n in names if n not in known)
+        rest = self._entry(exit, unbound)
+        values = [known.get(n) for n in names]
+        stack = result[: count - 1 : -1]
+        del known, result
+        return rest(*values, *stack)
+
+    def _entry(self, exit: Exit, unbound: frozenset[str]) -> Any:
+        with self.lock:
+            version, made = self._entries.get((exit, unbound), (-1, None))
+            if version != self.version:
+                made = self._function(self._outlined().enter(exit, unbound))
+                self._entries[exit, unbound] = self.version, made
+            return made
+
+
+def _first(instructions: Any) -> int:
+    """The instruction after RESUME."""
+    resume: int = next(i.index for i in instructions if i.name == "RESUME")
+    return resume + 1
+
+
+def strip(error: BaseException) -> None:
+    """Take the frames off an error's traceback that stand for one of the user's twice."""
+    traceback = error.__traceback__
+    error.__traceback__ = users_frames(traceback.tb_next if traceback else None)
+
+
+class Region:
+    """One part, with its variants.  exits: where they leave, each itself the marker of it."""
+
+    def __init__(self, parts: Parts, head: Head) -> None:
+        self.parts, self.head = parts, head
+        self.enabled = True
+        self.exits: dict[Exit, Exit] = {}
+        self.variants: list[Compiled] = []
+        self.remarks: list[Remark] = []
+        self._empty = 0
+        self._refused: set[Any] = set()
+        self._values: dict[Source, set[Any]] = {}
+        self._limited = False
+        self.native = NativeFunction(
+            f"{parts.function.__name__}:{self.location.line}",
+            None,
+            self.slow_path,
+            lambda args, plan, step, status: None,  # Python runs it, and raises
+        )
+
+    @property
+    def location(self) -> Location:
+        """Where it begins."""
+        return location_of(self.parts.code, self.head.instructions[self.head.index].offset)
+
+    def slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a part gives that no native variant takes; None: Python is to run it."""
+        found = self._find(args)
+        if found is not None:
+            return _run(found, args)
+        key = signature_key(args)
+        if key in self._refused:
+            return None
+        with self.parts.lock:
+            found = self._find(args)
+            if found is not None:
+                return _run(found, args)
+            before = self.parts.version
+            made = self._capture(args, key)
+            newer = self.parts.version != before
+        result = _run(made, args) if made else None
+        if not newer:
+            return result
+        if result is None:  # go on in newer code, at the same place
+            stack = args[len(self.head.names) :]
+            return (Exit(self.head.index, (), (True,) * len(stack)), *reversed(stack))
+        return (replace(result[0]), *result[1:])  # an exit that the running code does not know
+
+    def _find(self, args: tuple[Any, ...]) -> Compiled | None:
+        for variant in reversed(tuple(self.variants)):
+            if variant.mismatch(args) is None:
+                return variant
+        return None
+
+    def _capture(self, args: tuple[Any, ...], key: Any) -> Compiled | None:
+        """A variant for these values; None if nothing of the part can be compiled."""
+        if len(self.variants) >= VARIANTS:
+            self._limit()
+            return None
+        parts, varying = self.parts, self._varying(args)
+        reason = self.variants[-1].mismatch(args) if self.variants else None
+        part: Part | None = None
+
+        def capture() -> Any:
+            nonlocal part
+            part = capture_part(self.head, args, parts.places, self._marker, parts.partner, varying)
+            if part.stop is not None:
+                parts.broken(part.stop)
+            if part.capture is None:
+                raise Unsupported("")
+            return part.capture
+
+        try:
+            made = compile_captured(parts.function, capture)
+        except Unsupported as error:
+            self._nothing(key, error)
+            return None
+        if part is not None and part.exit is not None and part.exit not in self.exits:
+            self.exits[part.exit] = part.exit
+            parts.version += 1
+        self.variants.append(made)
+        if made.plain and made.capture.native:
+            self.native.add(made.plan)
+        if reason is not None:
+            seconds = made.compile_seconds
+            parts.recompilations.append(Recompilation(self.location, reason, seconds))
+        return made
+
+    def _marker(self, exit: Exit) -> Exit:
+        return self.exits.get(exit, exit)
+
+    def _nothing(self, key: Any, error: Unsupported) -> None:
+        self._refused.add(key)
+        if error.message:
+            self.remarks.append(
+                Remark("missed", "capture", error.message, error.location, error.hint)
+            )
+        self._empty += 1
+        if self._empty >= EMPTY and not self.variants and self.enabled:
+            self.enabled = False
+            self.parts.version += 1
+
+    def _limit(self) -> None:
+        if self._limited:
+            return
+        self._limited = True
+        reason = (
+            f"compiled for {VARIANTS} kinds of values from here on; for others it runs in Python"
+        )
+        self.remarks.append(Remark("missed", "variants", reason, self.location))
+        name = self.parts.function.__name__
+        warnings.warn(f"{name}, {self.location}: {reason}", RecompileLimit, stacklevel=4)
+
+    def _varying(self, args: tuple[Any, ...]) -> frozenset[Source]:
+        """The numbers whose value differed in the variants so far, or differs now."""
+        for variant in self.variants:
+            for guard in variant.plan.guards:
+                if isinstance(guard, ValueGuard) and isinstance(guard.value, int | float):
+                    seen = self._values.setdefault(guard.source, set())
+                    seen.add(guard.value)
+                    with contextlib.suppress(Exception):
+                        seen.add(interpret.resolve(guard.source, args))
+        return frozenset(s for s, seen in self._values.items() if len(seen) >= VALUES)
+
+    def explain(self) -> Iterator[Remark]:
+        """What there is to say about it."""
+        yield from self.remarks
+
+
+def _run(variant: Compiled, args: tuple[Any, ...]) -> Any:
+    with contextlib.suppress(interpret.StepFailed):
+        return variant.run(args)
+    return None
+
+
+def signature_key(args: tuple[Any, ...]) -> Any:
+    """Types and shapes of values, to remember what was refused."""
+    return tuple((type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in args)

@@ -1,0 +1,479 @@
+"""Graph breaks: Python runs what cannot be compiled, with its own effects, order and errors."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp.jitted import Jit
+
+X = np.arange(1.0, 7.0)
+SEEN: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    SEEN.clear()
+
+
+def note(*values: Any) -> None:
+    """An effect: each value as it is now."""
+    SEEN.append([v.copy() if isinstance(v, np.ndarray) else v for v in values])
+
+
+def both(function: Callable[..., Any], *args: Any, calls: int = 3) -> Jit:
+    """Python and nbcomp do the same in each of several calls: results, effects, errors, writes."""
+    f: Jit = nbcomp.jit(function)
+    for _ in range(calls):
+        outcomes = []
+        for run in (function, f):
+            SEEN.clear()
+            given = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    result = run(*given)
+                except Exception as error:
+                    result = (type(error), str(error))
+            outcomes.append((result, list(SEEN), given))
+        same(outcomes[1], outcomes[0])
+    return f
+
+
+def same(got: Any, wanted: Any) -> None:
+    """Equal types, dtypes, shapes and values."""
+    assert type(got) is type(wanted), (got, wanted)
+    if isinstance(wanted, tuple | list):
+        assert len(got) == len(wanted)
+        for a, b in zip(got, wanted, strict=True):
+            same(a, b)
+    elif isinstance(wanted, dict):
+        assert list(got) == list(wanted)
+        for key in wanted:
+            same(got[key], wanted[key])
+    elif isinstance(wanted, np.ndarray | np.generic):
+        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
+    elif isinstance(wanted, float):
+        assert np.isclose(got, wanted, rtol=1e-12)
+    else:
+        assert got == wanted
+
+
+def compiled_parts(f: Jit) -> int:
+    """How many parts became graphs."""
+    assert f.parts is not None
+    return len(f.parts.compiled)
+
+
+# ------------------------------------------------------------------------- each kind of break
+
+
+def prints(x: Any) -> Any:
+    y = x * 2
+    note("y", y)
+    z = y + 1
+    note(z.sum())
+    return z - y
+
+
+def reads_a_value(x: Any) -> Any:
+    scale = float((x * x).sum())
+    return x * scale
+
+
+def item(x: Any) -> Any:
+    largest = (x + 1).max().item()
+    note(type(largest), largest)
+    return x / largest
+
+
+def branches(x: Any) -> Any:
+    if (x * 2).sum() > 10:
+        y = x + 1
+        note("more")
+    else:
+        y = x - 1
+    return y * y
+
+
+def loops_until(x: Any) -> Any:
+    steps = 0
+    while np.abs(x).max() > 0.5:
+        x = x * 0.5
+        steps += 1
+    return x + steps
+
+
+def unknown_function(x: Any) -> Any:
+    y = np.sqrt(x)
+    z = np.fft.fft(y).real
+    return z * 2 + y
+
+
+def collects(x: Any) -> Any:
+    history = []
+    for k in range(4):
+        x = x * 0.5 + k
+        history.append(float(x.sum()))
+        note(k)
+    return x, history
+
+
+def changes_a_list(x: Any, seen: Any = SEEN) -> Any:
+    y = x + 1
+    seen.append(y.sum())
+    return y * 2
+
+
+def writes_text(x: Any) -> Any:
+    y = x * 3
+    text = f"{y[0]:.2f} and {y.shape}"
+    note(text)
+    return y, text
+
+
+def short_circuit(x: Any) -> Any:
+    return (x + 1).sum() > 100 or ((x * 2).sum() > 3 and (x - 1).min() < 5)
+
+
+def conditional(x: Any) -> Any:
+    return x * 2 if x.sum() > 0 else -x
+
+
+def asserts(x: Any) -> Any:
+    y = x - 1
+    if not (y >= 0).all():
+        raise AssertionError("negative")
+    return np.sqrt(y)
+
+
+def minimum(x: Any) -> Any:
+    return min((x * 2).sum(), (x + 3).sum()) + x
+
+
+def several(x: Any) -> Any:
+    for row in range(2):
+        for k in range(2):
+            x = x + row * k
+            note(row, k, x)
+    return x
+
+
+def unpacks(x: Any) -> Any:
+    a, (b, *c) = x[0] * 2, list(x[1:4] + 1)
+    note(a)
+    return a + b + sum(c)
+
+
+def deletes(x: Any) -> Any:
+    y = x + 1
+    z = y * 2
+    del y
+    note(z)
+    return z, "y" in [n for n in ("y",) if n == "z"]
+
+
+def unbound(x: Any, n: int = 0) -> Any:
+    for _ in range(n):
+        y = x * 2
+    note(x + 1)
+    return y
+
+
+def rebinds(x: Any) -> Any:
+    alias = x
+    x = x + 1
+    note(alias)
+    x += alias
+    return x, alias
+
+
+def nested_calls(x: Any) -> Any:
+    def inner(a: Any) -> Any:
+        note(a)
+        return a * 2
+
+    return inner(x + 1) + inner(x)
+
+
+def outer_helper(x: Any) -> Any:
+    return noisy(x * 2) + 1
+
+
+def noisy(x: Any) -> Any:
+    y = x + 5
+    note(y)
+    return y * y
+
+
+def closure_variable(x: Any) -> Any:
+    w = x * 0
+
+    def loss() -> Any:
+        return ((x - w) ** 2).sum()
+
+    for k in range(3):
+        w = w + 0.1 * (x - w)
+        note(k, loss())
+    return w
+
+
+def comprehension(x: Any) -> Any:
+    values = [(x * k).sum() for k in range(3)]
+    note(len(values))
+    return [v + 1 for v in values if v > 3]
+
+
+def dictionary(x: Any) -> Any:
+    state = {"x": x * 2, "k": 0}
+    for k in range(3):
+        state["x"] = state["x"] + k
+        state["k"] = k
+        note(state["k"])
+    return state
+
+
+def in_place(x: Any) -> Any:
+    x += 1
+    note(x)
+    x[2:4] = x[:2] * 2
+    note(x)
+    return x[::2]
+
+
+def views(x: Any) -> Any:
+    y = x * 1
+    tail = y[2:]
+    note(tail)
+    tail[0] = 99.0
+    return y, tail
+
+
+def keywords(x: Any) -> Any:
+    return np.clip(x * 2, a_min=note(x) or 1.0, a_max=3.0) + x.sum(axis=-1, keepdims=True)
+
+
+KINDS = [
+    *(prints, reads_a_value, item, branches, loops_until, unknown_function, collects, writes_text),
+    *(short_circuit, conditional, asserts, minimum, several, unpacks, deletes, unbound, rebinds),
+    *(nested_calls, outer_helper, closure_variable, comprehension, dictionary, in_place, views),
+    *(keywords, changes_a_list),
+]
+
+
+@pytest.mark.parametrize("function", KINDS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("x", [X, -X, X[::2], np.float32(X)], ids=["x", "-x", "strided", "f32"])
+def test_breaks(function: Callable[..., Any], x: Any) -> None:
+    f = both(function, x)
+    assert f.breaks
+
+
+def test_most_is_compiled() -> None:
+    for function in KINDS:
+        f = both(function, X)
+        if function not in (asserts, minimum, unbound, nested_calls):
+            assert compiled_parts(f), function.__name__
+
+
+def test_a_loop_with_a_break_compiles_its_body_once() -> None:
+    def descend(a: Any, y: Any) -> Any:
+        w = np.zeros(a.shape[1])
+        for step in range(300):
+            r = a @ w - y
+            w = w - 0.01 * (a.T @ r) / len(y)
+            if step % 100 == 0:
+                note(step, float((r * r).mean()))
+        return w
+
+    rng = np.random.default_rng(0)
+    a = rng.random((20, 3))
+    f = both(descend, a, a @ np.arange(3.0))
+    assert compiled_parts(f) <= 6
+    text = str(f.explain())
+    assert "run by Python, round by round" in text or "not followed" in text
+
+
+# ------------------------------------------------------------------------------------- effects
+
+
+def test_what_is_printed_and_logged_appears_once(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logging.getLogger("nbcomp.test")
+    file = io.StringIO()
+
+    @nbcomp.jit
+    def f(x: Any) -> Any:
+        y = x * 2
+        sys.stdout.write("written\n")
+        print("printed", y[0], file=file)
+        log.warning("logged %s", y.sum())
+        return y + 1
+
+    for n in range(1, 4):
+        same(f(X), X * 2 + 1)
+        assert capsys.readouterr().out == "written\n"
+        assert file.getvalue() == "printed 2.0\n" * n
+        assert [r.getMessage() for r in caplog.records] == [f"logged {(X * 2).sum()}"] * n
+
+
+def test_files(tmp_path: Any) -> None:
+    path = tmp_path / "x.npy"
+
+    def f(x: Any) -> Any:
+        np.save(path, x * 2)
+        with open(path, "rb") as file:
+            again = np.load(file)
+            y = again + x
+        return y, file.closed
+
+    both(f, X)
+
+
+# -------------------------------------------------------------------------------------- errors
+
+
+def fails_in_the_middle(x: Any) -> Any:
+    y = x * 2
+    note(y)
+    z = y + np.ones(17)  # the line that fails
+    return z
+
+
+def test_the_traceback_is_pythons() -> None:
+    f = nbcomp.jit(fails_in_the_middle)
+    with pytest.raises(ValueError, match="could not be broadcast") as wanted:
+        fails_in_the_middle(X)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="could not be broadcast") as error:
+            f(X)
+        assert users(error.value) == users(wanted.value)
+
+
+def users(error: BaseException) -> list[tuple[str, Any]]:
+    """The functions and lines of the user's frames."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [(f.name, f.line) for f in frames if f.filename == __file__ and "fail" in f.name]
+
+
+def catches(x: Any) -> Any:
+    y = x * 2
+    try:
+        note("before")
+        y = y + np.ones(17)
+        note("never")
+    except ValueError as error:
+        note(type(error).__name__)
+        y = y - 1
+    else:
+        note("neither")
+    finally:
+        note("finally")
+    return y * 3
+
+
+def reraises(x: Any) -> Any:
+    try:
+        y = x + 1
+        raise KeyError("mine")
+    except KeyError:
+        note(y)
+        raise
+
+
+class Context:
+    def __enter__(self) -> str:
+        note("enter")
+        return "value"
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        note("exit", kind)
+        return kind is ValueError
+
+
+def with_statement(x: Any) -> Any:
+    with Context() as value:
+        y = x * 2
+        note(value, y)
+        y = y + 1
+    with Context():
+        y = y * 2
+        y = y + np.ones(17)
+    return y
+
+
+def returns_inside(x: Any) -> Any:
+    for k in range(5):
+        try:
+            x = x + k
+            if x.sum() > 30:
+                return x, k
+        finally:
+            note("round", k)
+    return x
+
+
+def error_in_a_helper(x: Any) -> Any:
+    try:
+        return failing(x + 1)
+    except ZeroDivisionError:
+        return x - 1
+
+
+def failing(x: Any) -> Any:
+    note(x)
+    return x * (1 // 0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [catches, reraises, with_statement, returns_inside, error_in_a_helper],
+    ids=lambda f: f.__name__,
+)
+def test_errors_and_contexts(function: Callable[..., Any]) -> None:
+    both(function, X)
+
+
+def test_an_error_of_linear_algebra_is_numpys() -> None:
+    def f(a: Any) -> Any:
+        b = a * 2
+        note("before")
+        c = np.linalg.inv(b)
+        return c + 1
+
+    g = both(f, np.eye(3))
+    assert g.breaks
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        g(np.zeros((3, 3)))
+
+
+# ------------------------------------------------------------------------------- what is left whole
+
+
+def test_functions_that_look_at_their_variables_run_in_python() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2
+        note(sorted(locals()))
+        return y
+
+    with pytest.warns(nbcomp.NumpyFallback, match="locals"):
+        same(nbcomp.jit(f)(X), X * 2)
+
+
+def test_generators_run_in_python() -> None:
+    def f(x: Any) -> Any:
+        yield x * 2
+        yield x * 3
+
+    with pytest.warns(nbcomp.NumpyFallback, match="generators"):
+        same(list(nbcomp.jit(f)(X)), [X * 2, X * 3])
