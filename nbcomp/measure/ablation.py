@@ -11,8 +11,10 @@ from typing import Any
 from nbcomp.compiled import Compiled
 from nbcomp.measure.figures import Ablation, Without
 from nbcomp.measure.timing import ratio
-from nbcomp.measure.variants import Say, Variant, measure_variants
+from nbcomp.measure.variants import Say, Variant, idle, measure_variants
 from nbcomp.options import OPTIMISATIONS, Optimisation, Options
+
+TELLING = ("fuse", "vectorize", "parallelize", "blas")  # to be measured before the others
 
 
 def ablate(
@@ -29,9 +31,11 @@ def ablate(
     """
     base = compiled.options
     used = [o for o in OPTIMISATIONS if base.does(o.name)]
-    choices = [base, *(Options(base.without | {o.name}) for o in used)]
+    unused = idle(compiled)
+    without = [base if o.name in unused else Options(base.without | {o.name}) for o in used]
+    most = [0, *(k for k, o in enumerate(used, 1) if o.name in TELLING)]
     (full, *rest), others = measure_variants(
-        compiled, choices, args, kwargs, reference, seconds, say
+        compiled, [base, *without], args, kwargs, reference, seconds, say, before=most
     )
     rows = (_row(o, variant, full) for o, variant in zip(used, rest, strict=True))
     return Ablation(full.timing, tuple(rows), full.note, others)

@@ -24,7 +24,7 @@ CLOSER = 4  # times the distance of NumPy's own answer from the true one that ou
 class Comparison:
     """A compiled function against its Python original; no timings when the answers differ.
 
-    speedup: median over paired samples of reference seconds / compiled seconds, with its quartiles.
+    speedup: reference seconds / compiled seconds, with the quartiles of pairs of samples.
     others: the cores that other programs kept busy meanwhile.
     """
 

@@ -5,16 +5,17 @@ Knows which optimisations are passes and in which order; it must not know how th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from nbcomp.compiled import Compiled
 from nbcomp.measure.figures import PassTime, PassTimes
 from nbcomp.measure.timing import ratio
-from nbcomp.measure.variants import Say, Variant, measure_variants
+from nbcomp.measure.variants import Say, Variant, idle, measure_variants
 from nbcomp.options import OPTIMISATIONS, Options
 
 STARTS = {"graph": "capture", "loop": "lower"}  # the passes after which a level begins
+TELLING = (*STARTS.values(), "fuse", "vectorize", "parallelize")  # to be measured before others
 
 
 def measure_passes(
@@ -31,9 +32,11 @@ def measure_passes(
     its own until they are fused; loops as they were after a step of their schedule come from the
     finished graph.  Every program is compared with NumPy first; all are timed in turn.
     """
-    plan = _plan(compiled.options)
+    plan = _plan(compiled.options, idle(compiled))
+    choices = [options for _, _, options in plan]
+    most = [k for k, (_, name, _) in enumerate(plan) if name in TELLING]
     found, others = measure_variants(
-        compiled, [options for _, _, options in plan], args, kwargs, reference, seconds, say
+        compiled, choices, args, kwargs, reference, seconds, say, before=most
     )
     rows = []
     before: Variant | None = None
@@ -45,15 +48,21 @@ def measure_passes(
     return PassTimes(tuple(rows), others)
 
 
-def _plan(base: Options) -> list[tuple[Literal["graph", "loop"], str, Options]]:
-    """(level, pass, what is done after it) for every pass that is measured."""
+def _plan(
+    base: Options, idle: Collection[str] = ()
+) -> list[tuple[Literal["graph", "loop"], str, Options]]:
+    """(level, pass, what is done up to it) for every pass that is measured.
+
+    idle: passes that changed nothing, so that what is done up to them is what was done before.
+    """
     plan: list[tuple[Literal["graph", "loop"], str, Options]] = []
     for level in STARTS:
         # Whether products are BLAS calls is no state of the graph between two passes.
         names = [o.name for o in OPTIMISATIONS if o.level == level and o.name != "blas"]
         names = [name for name in names if base.does(name)]
         for done, name in enumerate([STARTS[level], *names]):
-            options = Options(base.without.union(names[done:]))
+            if not done or name not in idle:
+                options = Options(base.without.union(names[done:]))
             plan.append(("graph" if level == "graph" else "loop", name, options))
     return plan
 

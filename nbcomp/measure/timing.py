@@ -120,6 +120,7 @@ def alternate(
     restore: Sequence[Callable[[], None]] = (),
     rounds: int = 0,
     rest: float | None = None,
+    shortest: bool = False,
 ) -> list[tuple[Timing, list[float]]]:
     """Time several calls in turn, so that a busy machine slows all of them alike.
 
@@ -127,7 +128,8 @@ def alternate(
     sleep: those of OpenBLAS spin for that long after a product, and would take a core away.
     `restore`, one for each call, is run before each of its samples, which then are short.  rounds:
     turns of each side (0: `ROUNDS`); rest: seconds between turns, for sides that leave no threads
-    behind (None: `REST`).
+    behind (None: `REST`).  shortest: of each turn only the shortest sample counts, because other
+    programs only ever add.
     Returns for each call its timing and its samples, in the order they were taken.
     """
     samples: list[list[float]] = [[] for _ in calls]
@@ -143,7 +145,8 @@ def alternate(
             for call, count, taken, ready in zip(calls, loops, samples, before, strict=True):
                 time.sleep(rest)
                 _sample(*call, 1)  # wakes this side's own threads
-                taken.extend(_block(call, count, block, ready))
+                turn = list(_block(call, count, block, ready))
+                taken.extend([min(turn)] if shortest else turn)
     return [(timing_of(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
 
 
@@ -176,7 +179,10 @@ def quietly() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Seconds of one side over those of another, sample by sample: the median and quartiles."""
+    """Seconds of one side over those of another: of the medians, and how far that may be off.
+
+    low, high: the quartiles of the ratios sample by sample, and at least up to the ratio itself.
+    """
 
     median: float
     low: float
@@ -195,5 +201,6 @@ def ratio(one: Sequence[float], other: Sequence[float]) -> Ratio:
     """
     count = max(len(one), len(other))
     pairs = ((one[i * len(one) // count], other[i * len(other) // count]) for i in range(count))
-    low, median, high = np.percentile([a / b for a, b in pairs], [25, 50, 75])
-    return Ratio(float(median), float(low), float(high))
+    low, high = np.percentile([a / b for a, b in pairs], [25, 75])
+    middle = float(np.median(one) / np.median(other))
+    return Ratio(middle, min(float(low), middle), max(float(high), middle))

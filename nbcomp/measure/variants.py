@@ -15,16 +15,21 @@ from typing import Any
 from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
 from nbcomp.jitted import entry_of
+from nbcomp.loop.grammar import Call, walk
 from nbcomp.machine import host
 from nbcomp.measure.arguments import kept, restore, twin
 from nbcomp.measure.comparison import Wanted
-from nbcomp.measure.timing import Call, Neighbours, Timing, alternate, quietly
+from nbcomp.measure.memory_plan import memory_plan
+from nbcomp.measure.timing import Call as TimedCall
+from nbcomp.measure.timing import Neighbours, Timing, alternate, quietly
 from nbcomp.options import Options
 from nbcomp.pipeline import recompile
+from nbcomp.record import Snapshot
 
 PREPARING = 0.6  # of the time goes at most to compiling and checking, the rest to timing
 TURNS = 40  # of each variant, if there is time: what disturbs comes and goes
 TURN = 4e-3  # seconds one turn takes at least
+ARENA = 1 << 30  # bytes a variant may need for values between its steps, where it needs more
 SMALL = 4096  # elements of a constant that is compared by value
 
 Say = Callable[[str], None]
@@ -32,10 +37,11 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Variant:
-    """The program with `options`: its timing, and its samples in the order they were taken.
+    """The program with `options`: its timing, and its samples in the order they were taken, the
+    shortest of each turn.
 
     same: it gives NumPy's answer.  note: why it was not timed, empty when it was.  first: the
-    position of the first variant that is the same machine code (its own if there is none before).
+    position of the variant that stands for all with this machine code.
     """
 
     options: Options
@@ -54,8 +60,11 @@ def measure_variants(
     reference: Callable[..., Any] | None = None,
     seconds: float = 5.0,
     say: Say = lambda _: None,
+    before: Sequence[int] = (),
 ) -> tuple[tuple[Variant, ...], float]:
     """Each choice of options, measured on these arguments within about `seconds`.
+
+    before: positions of the choices that matter most, in case there is not time for all.
 
     Returns the variants, and how many cores other programs kept busy meanwhile.  reference: the
     Python function, by default that which was compiled.  A variant that gives another answer than
@@ -65,9 +74,9 @@ def measure_variants(
     captured = compiled.capture
     with kept(captured.signature, captured.writes, args, kwargs or {}):
         race = _Race(compiled, reference or compiled.function, args, kwargs or {}, seconds)
-        for number, options in enumerate(choices):
+        for number, position in enumerate(dict.fromkeys([*before, *range(len(choices))])):
             say(f"compiling variant {number + 1} of {len(choices)} …")
-            race.enter(options)
+            race.enter(position, choices[position])
         say("timing the variants in turn …")
         return race.run(), race.neighbours.cores()
 
@@ -91,7 +100,7 @@ class _Race:
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
     seconds: float
-    entries: list[_Entry] = field(default_factory=list)
+    entries: dict[int, _Entry] = field(default_factory=dict)  # by position
     known: dict[Any, int] = field(default_factory=dict)  # machine code -> position
 
     def __post_init__(self) -> None:
@@ -106,10 +115,12 @@ class _Race:
     def left(self) -> float:
         return self.end - time.perf_counter()
 
-    def enter(self, options: Options) -> None:
+    def enter(self, position: int, options: Options) -> None:
         """Compile a variant and check its answer, if there is time."""
-        entry = _Entry(options, len(self.entries))
-        self.entries.append(entry)
+        known = (e.first for e in self.entries.values() if e.options == options)
+        entry = self.entries[position] = _Entry(options, next(known, position))
+        if entry.first != position:
+            return
         spare = self.left() - (1 - PREPARING) * self.seconds
         if spare < self.compiling and len(self.entries) > 1:
             entry.note = "out of time"
@@ -124,15 +135,22 @@ class _Race:
         if first != entry.first:
             entry.first = first
             return
+        entry.note = self.too_much(made, spare)
+        if not entry.note:
+            self.check(entry, entry_of(made))
+
+    def too_much(self, made: Compiled, spare: float) -> str:
+        """Why a variant is not run at all; empty when it may be."""
+        if made.program.arena > max(ARENA, 4 * self.compiled.program.arena):
+            return f"a call would take {made.program.arena / 2**30:.1f} GB for values between steps"
         expected = _expected(made, self.compiled, self.known_seconds())
         if expected > spare and len(self.entries) > 1:
-            entry.note = f"one call would take about {expected:.2g} s"
-            return
-        self.check(entry, entry_of(made))
+            return f"one call would take about {expected:.2g} s"
+        return ""
 
     def known_seconds(self) -> float:
         """Of one call of a variant that was called already, else of NumPy."""
-        return next((e.seconds for e in self.entries if e.seconds), self.numpy_seconds)
+        return next((e.seconds for e in self.entries.values() if e.seconds), self.numpy_seconds)
 
     def check(self, entry: _Entry, call: Callable[..., Any]) -> None:
         """Compare with NumPy's answer; then see how long a call takes."""
@@ -149,19 +167,23 @@ class _Race:
 
     def run(self) -> tuple[Variant, ...]:
         """Time those that may be, in turn, until the time is over."""
-        runners = [e for e in self.entries if e.call]
+        runners = [e for e in self.entries.values() if e.call]
         if not runners:
-            return tuple(self.variant(entry, {}) for entry in self.entries)
+            return self.variants({})
         copies = twin(self.wanted.given) if self.writes else self.wanted.given
         again = [partial(restore, copies, self.wanted.given)] * len(runners)
-        calls: list[Call] = [(e.call, *copies) for e in runners if e.call]
-        left = max(self.left(), 0.2 * self.seconds)
+        calls: list[TimedCall] = [(e.call, *copies) for e in runners if e.call]
         turn = sum(max(2 * e.seconds, TURN) for e in runners)
+        left = min(max(self.left(), 0.2 * self.seconds), TURNS * turn)
         rounds = min(max(int(left / max(turn, 1e-9)) - 1, 1), TURNS)
         with quietly():
-            taken = alternate(calls, left, again if self.writes else (), rounds, rest=0.0)
+            taken = alternate(calls, left, again if self.writes else (), rounds, 0.0, True)
         times = dict(zip([e.first for e in runners], taken, strict=True))
-        return tuple(self.variant(entry, times) for entry in self.entries)
+        return self.variants(times)
+
+    def variants(self, times: Mapping[int, tuple[Timing, list[float]]]) -> tuple[Variant, ...]:
+        """The results, in the order of the choices."""
+        return tuple(self.variant(self.entries[k], times) for k in sorted(self.entries))
 
     def variant(self, entry: _Entry, times: Mapping[int, tuple[Timing, list[float]]]) -> Variant:
         first = self.entries[entry.first]
@@ -179,6 +201,27 @@ def _expected(variant: Compiled, full: Compiled, seconds: float) -> float:
     if not variant.options.does("parallelize"):
         slower *= machine.cores
     return seconds * max(slower, 1.0)
+
+
+def idle(compiled: Compiled) -> frozenset[str]:
+    """The optimisations that changed nothing: without one of them the program is the same.
+
+    For a pass this is so from where it stands in the pipeline, all before it being done.
+    """
+    last: dict[tuple[str, str], Snapshot] = {}
+    found, busy = set(), set()
+    for s in compiled.trace.snapshots:
+        before = last.get((s.level, s.kernel))
+        if before is not None and before.value is not s.value and before.text != s.text:
+            busy.add(s.name)
+        found.add(s.name)
+        last[s.level, s.kernel] = s
+    if not any(isinstance(s, Call) for k in compiled.kernels for s in walk(k.lowered.stages)):
+        found.add("blas")
+    memory = memory_plan(compiled)
+    if memory.arena == memory.apart:
+        found.add("reuse")
+    return frozenset(found - busy)
 
 
 def code_of(compiled: Compiled) -> Any:

@@ -33,3 +33,13 @@ def test_other_programs_are_noticed() -> None:
 
 def test_a_call_without_arguments_is_timed() -> None:
     assert timing.time_call(lambda: None, seconds=0.01).median > 0
+
+
+def test_of_a_turn_the_shortest_sample_may_count() -> None:
+    def work() -> int:
+        return sum(range(100))
+
+    found = timing.alternate(
+        [(work, (), {}), (work, (), {})], seconds=0.2, rounds=5, rest=0.0, shortest=True
+    )
+    assert [len(samples) for _, samples in found] == [5, 5]
