@@ -88,3 +88,10 @@ def programs() -> dict[str, Program]:
         "black scholes": (black_scholes, (f32(5000), f32(5000), f32(5000))),
         "integers": (integers, (rng.integers(1, 99, 5000),)),
     }
+
+
+def one_a_line(a, b):  # type: ignore[no-untyped-def]
+    total = a + b
+    product = total * a
+    quotient = product / b
+    return np.maximum(quotient, a)

@@ -16,7 +16,7 @@ from nbcomp.origin import Construct, Line
 from nbcomp.pipeline import compile
 from nbcomp.provenance import instruction_mix, listing
 from nbcomp.record import Location
-from tests.provenance.programs import Array, gelu, programs, softmax
+from tests.provenance.programs import Array, gelu, one_a_line, programs, softmax
 
 ENOUGH = 0.95  # of the instructions in loops
 
@@ -81,6 +81,26 @@ def test_they_are_on_every_cpu(name: str, cpu: str, compiled: Callable[[str], Co
 
 
 # ------------------------------------------------------------------------------- the right answer
+
+# What each line of `one_a_line` becomes.
+ONE_A_LINE = {"add": 1, "mul": 2, "div": 3, "compare": 4, "store": 4}
+
+
+@pytest.mark.parametrize("cpu", ["host", *CPUS])
+def test_each_instruction_is_at_the_line_of_its_operator(cpu: str) -> None:
+    a = np.ones(1001, np.float32)
+    table = compile(one_a_line, a, a).for_cpu(cpu).provenance()
+    first = one_a_line.__code__.co_firstlineno
+    seen = set()
+    for row in table.in_loops:
+        wanted = ONE_A_LINE.get(row.kind)
+        # In the tail, masks are made by additions and comparisons of whole numbers.
+        masks = row.construct == Construct.TAIL and row.kind not in ("mul", "div")
+        if wanted and not masks and row.construct not in (Construct.SPILL, Construct.LOOP):
+            assert row.lines == (first + wanted,), row
+            seen.add(row.kind)
+    assert seen >= {"add", "mul", "div", "store"}
+
 
 HOST = re.search(r"AVX-512|256-bit", compile(gelu, np.ones(9, np.float32)).target)
 vectors = pytest.mark.skipif(HOST is None, reason="needs FMA")

@@ -8,9 +8,9 @@ the registers to whoever reads it.  Knows texts by their `Dialect`; not kernels,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 
 from nbcomp.target.llvm.dialects import Dialect
 
@@ -21,6 +21,7 @@ _FUNCTION = re.compile(r"\s+\.type\s+([\w.$]+),\s*[@%]function")
 _HEAD = re.compile(r"(?:\.visible |\.extern )?\.func .*?([\w$]+)\($")
 _END = re.compile(r"\s+\.section\s+\.debug")  # tables for debuggers, to the end
 _QUIET_LABEL = re.compile(r"[.$]L(?:_?_?func_(?:begin|end)|_?_?tmp|cfi|cu_)\w*$")
+MANY = 1 << 14  # words and operands that are remembered
 _SYMBOL = re.compile(r"[\w.$]+")
 
 
@@ -137,7 +138,9 @@ class _Reader:
 
 
 def _without_comment(line: str, dialect: Dialect) -> str:
-    return re.split(rf"\s*{re.escape(dialect.comment)}(?:\s|$)", line, maxsplit=1)[0].rstrip()
+    if dialect.comment in line:
+        line = re.split(rf"\s*{re.escape(dialect.comment)}(?:\s|$)", line, maxsplit=1)[0]
+    return line.rstrip()
 
 
 def _parts(line: str) -> tuple[str, tuple[str, ...]]:
@@ -239,17 +242,9 @@ class Flow:
             if name not in self._writes[k]:
                 waiting += self.next[k]
 
-    def registers(self, operand: str) -> set[str]:
+    def registers(self, operand: str) -> frozenset[str]:
         """The whole registers an operand names; a place on the stack counts as one."""
-        if re.match(self.dialect.stack, operand):
-            return {slot_of(operand)}
-        return {self._whole(r) for r in re.findall(self.dialect.register, operand)}
-
-    def _whole(self, name: str) -> str:
-        for pattern, whole in self.dialect.aliases:
-            if re.match(pattern, name):
-                return re.sub(pattern, whole, name)
-        return name
+        return _registers(operand, self.dialect)
 
     def destination(self, i: Instruction) -> str:
         """The operand an instruction writes; empty if it writes none."""
@@ -262,7 +257,7 @@ class Flow:
             return i.operands[-1]
         return i.operands[-1 if d.destination_last else 0]
 
-    def _written(self, i: Instruction) -> set[str]:
+    def _written(self, i: Instruction) -> Set[str]:
         target = self.destination(i)
         bare = re.sub(r"\s*\{.*", "", target)
         if re.match(self.dialect.stack, target):
@@ -271,7 +266,7 @@ class Flow:
             return set()
         return self.registers(bare)
 
-    def _read(self, i: Instruction) -> set[str]:
+    def _read(self, i: Instruction) -> Set[str]:
         target = self.destination(i)
         rest = list(i.operands)
         if target:
@@ -303,25 +298,43 @@ def slot_of(operand: str) -> str:
 
 def kind_of(i: Instruction, dialect: Dialect) -> str:
     """What an instruction does: one of `dialects.KINDS`."""
-    kind = _kind(i.mnemonic, dialect)
-    if kind == "move" and i.operands:
+    return _kind(i.mnemonic, i.operands, dialect)
+
+
+@lru_cache(MANY)
+def _kind(mnemonic: str, operands: tuple[str, ...], dialect: Dialect) -> str:
+    kind = _family(mnemonic, dialect)
+    if kind == "move" and operands:
         last = -1 if dialect.destination_last else 0
-        if re.match(dialect.memory, i.operands[last]) and not i.mnemonic.startswith(
-            ("pop", "push")
-        ):
+        if re.match(dialect.memory, operands[last]) and not mnemonic.startswith(("pop", "push")):
             return "store"
-        if any(re.match(dialect.memory, o) for o in i.operands):
+        if any(re.match(dialect.memory, o) for o in operands):
             return "load"
-    if kind in ("add", "mul", "logic", "compare", "convert", "div") and not re.search(
-        dialect.data, i.text
-    ):
+    numbers = kind in ("add", "mul", "logic", "compare", "convert", "div")
+    if numbers and not re.search(dialect.data, f"{mnemonic} {', '.join(operands)}"):
         return "scalar"
     return kind
 
 
-@cache
-def _kind(mnemonic: str, dialect: Dialect) -> str:
+@lru_cache(MANY)
+def _family(mnemonic: str, dialect: Dialect) -> str:
     return next((k for k, pattern in dialect.kinds if re.match(pattern, mnemonic)), "other")
+
+
+@lru_cache(MANY)
+def _registers(operand: str, dialect: Dialect) -> frozenset[str]:
+    if re.match(dialect.stack, operand):
+        return frozenset((slot_of(operand),))
+    return frozenset(_whole(r, dialect) for r in re.findall(dialect.register, operand))
+
+
+@lru_cache(MANY)
+def _whole(name: str, dialect: Dialect) -> str:
+    """The register a name is a part of."""
+    for pattern, whole in dialect.aliases:
+        if re.match(pattern, name):
+            return re.sub(pattern, whole, name)
+    return name
 
 
 def reads_memory(i: Instruction, dialect: Dialect) -> bool:
