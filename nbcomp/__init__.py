@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 # Names are imported when they are used, so that `import nbcomp` costs next to nothing.
 _PUBLIC = {
     "jit": "nbcomp.jitted",
+    "script": "nbcomp.scripted",
     "compile": "nbcomp.pipeline",
     "compile_for": "nbcomp.pipeline",
     "cpus": "nbcomp.measure.cpus",

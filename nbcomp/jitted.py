@@ -7,15 +7,15 @@ time's entry.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import sys
 import threading
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nbcomp.compiled import Compiled
@@ -33,6 +33,7 @@ from nbcomp.record import Location
 from nbcomp.runtime import interpret
 from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction
+from nbcomp.runtime.plan import Plan
 
 VARIANTS = 64  # signatures a jitted function keeps; the older half goes when there are more
 
@@ -69,7 +70,7 @@ class Jit(Callable):
             self.__name__,
             self.__doc__,
             self.slow_path,
-            lambda args, plan, step, status: self._python(*args),
+            self.failed,
             _signature(function),
         )
 
@@ -273,8 +274,21 @@ class Jit(Callable):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        with contextlib.suppress(interpret.StepFailed):
+        try:
             return variant.run(values)
+        except interpret.StepFailed as error:
+            step, status = error.step, error.status
+        return self.failed(args, variant.plan, step, status, kwargs)
+
+    def failed(
+        self,
+        args: tuple[Any, ...],
+        plan: Plan,
+        step: int,
+        status: int,
+        kwargs: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Any:
+        """A step of a plan gave a status: Python runs the call, and raises what it raises."""
         return self._python(*args, **kwargs)
 
     def _in_numpy(

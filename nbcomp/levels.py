@@ -76,7 +76,15 @@ def _chains(compiled: Compiled) -> list[list[tuple[str, Kernel]]]:
             if not chains or snapshot.name == chains[0][0][0]:
                 chains.append([])
             chains[-1].append((snapshot.name, snapshot.value))
-    return chains
+    # Loops as they were written have fewer steps than others: they stay as they are.
+    longest = max(chains, key=len, default=[])
+    names = [name for name, _ in longest]
+    return [_spread(chain, names) for chain in chains]
+
+
+def _spread(chain: list[tuple[str, Kernel]], names: list[str]) -> list[tuple[str, Kernel]]:
+    """The kernel after each of these stages, those that a kernel does not go through included."""
+    return [(name, chain[min(k, len(chain) - 1)][1]) for k, name in enumerate(names)]
 
 
 def _kernels_run(compiled: Compiled, position: int) -> Run:
@@ -106,7 +114,12 @@ class _Memory:
         program = compiled.program
         self.layouts = program.layouts
         self.slots: dict[int, Any] = dict(enumerate(inputs)) | dict(program.constants)
+        self.in_place = {slot for slot, _ in program.outputs if slot < len(inputs)}
+        for slot in self.in_place:
+            self.slots[slot] = copied(inputs[slot])
         for slot, t in program.outputs:
+            if slot in self.in_place:
+                continue
             self.slots[slot] = np.zeros(max(t.nbytes, 1), np.uint8)
 
     def view(self, slot: int, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
@@ -142,6 +155,18 @@ class _Memory:
     def output(self, slot: int, t: Any) -> Any:
         """A copy of an output."""
         memory = self.slots[slot]
+        if slot in self.in_place:
+            return memory
         strides = self.layouts.get(slot, contiguous_strides(t.shape))
         flat = np.frombuffer(memory[: t.nbytes].tobytes(), t.dtype)
         return as_strided(flat, t.shape, tuple(s * t.dtype.itemsize for s in strides)).copy()
+
+
+def copied(array: Any) -> Any:
+    """A copy with the array's own strides, gaps included."""
+    low = sum(s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True) if s < 0)
+    high = sum(s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True) if s > 0)
+    block = np.zeros(high - low + array.itemsize, np.uint8)
+    new = np.ndarray(array.shape, array.dtype, block.data, -low, array.strides)
+    new[...] = array
+    return new

@@ -23,6 +23,7 @@ from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Input
 from nbcomp.graph.passes.expand import expand
 from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
+from nbcomp.graph.passes.in_place import in_place
 from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.products import choose_products, sum_products
 from nbcomp.graph.passes.simplify import algebra, cse, fold
@@ -119,15 +120,15 @@ def compile_capture(
     options: Options = EVERYTHING,
 ) -> Compiled:
     """The rest of the pipeline, from a captured graph on."""
-    graph = _with_strides(captured)
+    results = results_of(captured)
+    writes = _native_writes(captured) if results else {}
+    graph = in_place(_with_strides(captured), writes)
     trace.record(
         Snapshot(
             "capture", "graph", "The program as it was traced.", graph, trace.seconds["capture"]
         )
     )
     fused = _graph_passes(graph, trace, options)
-    results = results_of(captured)
-    writes = _native_writes(captured) if results else {}
     with trace.timed("lower"):
         lowered = lower_groups(fused, writes, _rigid(captured.result))
     parts = [_scheduled(part, trace, options, target.machine) for part in lowered]
@@ -229,7 +230,7 @@ def _scheduled(part: Part, trace: Trace, options: Options, machine: Machine) -> 
         return part
     lowered = Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
     trace.record(lowered)
-    for step in schedule(options):
+    for step in schedule(options, kernel):
         begin = time.perf_counter()
         with trace.timed("schedule"):
             kernel = step(kernel, machine)

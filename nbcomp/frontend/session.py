@@ -36,6 +36,8 @@ class Read:
     node: Node
     used: bool = False
     written: bool = False
+    low: int = -(2**63)  # of an int: the range the program assumes
+    high: int = 2**63 - 1
     content: Node = field(init=False)  # the array's content when the function returns
 
     def __post_init__(self) -> None:
@@ -64,6 +66,8 @@ class Session:
         self.guards: dict[tuple[type, Source], Guard] = {}
         self.remarks: list[Remark] = []
         self.unrolled = Unrolled()
+        self.refusals: dict[int, Exception] = {}
+        self.effects: list[Node] = []  # nodes that may raise, wanted or not
         self.known_nodes: set[Node] = set()  # inputs whose value the program depends on
         self.freezing = False
         self.freezes: list[CaptureError] = []
@@ -150,6 +154,16 @@ class Session:
                     )
                 self.known_nodes.add(node)
                 self.guard(ValueGuard(read.source, read.value))
+
+    def limit(self, node: Node, low: int, high: int) -> None:
+        """Assume that an int read at run time is within low..high."""
+        read = self.read_of(node)
+        if read is not None:
+            read.low, read.high = max(read.low, low), min(read.high, high)
+
+    def note_refusal(self, stmt: object, reason: Exception) -> None:
+        """Why something is not a loop over elements: told if nothing else is made of it."""
+        self.refusals[id(stmt)] = reason
 
     def assume_numpy_scalars(self) -> None:
         """Once the value of a NumPy scalar is assumed, assume that of all.

@@ -22,7 +22,8 @@ from nbcomp.frontend.numpy_source import by_source
 from nbcomp.frontend.outputs import Outputs, Remade
 from nbcomp.frontend.result import Tree, bind, rebuild, resolve
 from nbcomp.frontend.session import Read, Session
-from nbcomp.graph.ir import Graph, Node, rewrite
+from nbcomp.graph.control import Control, Result
+from nbcomp.graph.ir import Graph, Node, apply, rewrite, topological
 from nbcomp.graph.op import Constant, Input
 from nbcomp.ops.operand import Cast
 from nbcomp.record import Remark
@@ -181,6 +182,10 @@ def finish(
     session.assume_numpy_scalars()
     written = [r for r in session.reads.values() if r.written]
     writes = tuple((r.source, outputs.add(r.content)) for r in written)
+    reached = set(topological(outputs.nodes))
+    for loops in session.effects:  # they may raise, whoever reads their results
+        if loops not in reached and isinstance(loops.op, Control):
+            outputs.add(apply(Result(0, loops.op.results()[0]), loops))
     used = [r for r in session.reads.values() if r.used and r.node not in session.known_nodes]
     graph = _renumbered(
         Graph(session.name, tuple(r.node for r in used), tuple(outputs.nodes)), session
@@ -230,6 +235,7 @@ def _guard(read: Read, node: Node, graph: Graph) -> ArrayGuard | ScalarGuard:
         return ArrayGuard(read.source, value.dtype, (), (), slot)
     if isinstance(value, int):
         low, high = _range(node, graph)
+        low, high = max(low, read.low), min(high, read.high)
         if not low <= value <= high:
             raise Unsupported(f"{read.source.describe()} = {value} does not fit its integer dtype")
         return ScalarGuard(read.source, int, slot, low, high)

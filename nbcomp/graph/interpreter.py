@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.graph.control import Control
 from nbcomp.graph.ir import Graph, Node, apply, at
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Constant, Input, Op
@@ -33,7 +34,7 @@ def evaluate(graph: Graph, arrays: Sequence[Any]) -> dict[Node, Any]:
                 values[node] = np.asarray(arrays[position[node]])
             else:
                 result = node.op.reference(*(values[i] for i in node.inputs))
-                values[node] = np.asarray(result)
+                values[node] = result if isinstance(node.op, Control) else np.asarray(result)
     return values
 
 

@@ -12,6 +12,7 @@ from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
     Apply,
+    Block,
     Call,
     Const,
     Expr,
@@ -20,12 +21,14 @@ from nbcomp.loop.grammar import (
     Load,
     Stmt,
     Store,
+    While,
     children,
     expressions,
     walk,
 )
 
 # Instructions per vector, where it is not about one.  Measured on AVX-512 code of this compiler.
+ROUNDS = 16  # of a loop of which nobody knows how often it runs
 INSTRUCTIONS = {
     "divide": 8,
     "sqrt": 8,
@@ -117,6 +120,10 @@ def of_stmt(stmt: Stmt) -> Cost:
         return of_body(stmt.body).times(extent_of(stmt))
     if isinstance(stmt, If):
         return of_body(stmt.yes) + of_body(stmt.no)
+    if isinstance(stmt, Block):
+        return of_body(stmt.body)
+    if isinstance(stmt, While):
+        return of_body(stmt.body).times(ROUNDS)
     if isinstance(stmt, Call):
         out, left, _ = stmt.buffers
         sizes = [_upper(count) for _, count in stmt.box] or list(out.shape[-2:])
@@ -139,7 +146,7 @@ def extent_of(loop: For) -> int:
 def _upper(extent: Expr) -> int:
     if isinstance(extent, Apply):
         extent = next((a for a in extent.args if isinstance(a, Affine) and not a.terms), extent)
-    return extent.constant if isinstance(extent, Affine) else 1
+    return extent.constant if isinstance(extent, Affine) else ROUNDS
 
 
 def has_accumulate(body: tuple[Stmt, ...]) -> bool:

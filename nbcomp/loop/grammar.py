@@ -2,7 +2,7 @@
 
     kernel  = Kernel(name, buffers, stages)              a stage is a top-level statement
     stmt    = Store | Accumulate | Let | Alloc | For | If | While | Call | Block
-              (a body is a tuple of them)
+              | Leave | Exit | Poll        (a body is a tuple of them)
     expr    = Const | Var | Affine | Load | Apply | Cast | Select
 
 Expressions are pure and typed by a NumPy dtype; indices are int64 expressions, in the canonical
@@ -24,9 +24,12 @@ import numpy as np
 from nbcomp.record import Location
 from nbcomp.types import INT64, DType
 
-# Scalar functions that are not NumPy's: the error function, and the bits of a value read as another
-# dtype of the same width.
-EXTRA = ("erf", "bitcast")
+# Scalar functions that are not NumPy's: the error function, the bits of a value read as another
+# dtype of the same width, and whether a sum, difference or product of two int64 leaves int64.
+STATUS_BITS = 12  # of an Exit's status; the bits above hold its detail
+INTERRUPTED = -1  # the status after a Poll that found an interrupt
+OVERFLOWS = ("add_overflows", "subtract_overflows", "multiply_overflows")
+EXTRA = ("erf", "bitcast", *OVERFLOWS)
 
 
 # ---------------------------------------------------------------------------------------- buffers
@@ -230,13 +233,48 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A body as one statement: what it allocates and binds ends with it."""
+    """A body as one statement: what it allocates and binds ends with it.  label: for `Leave`."""
 
     body: tuple[Stmt, ...]
     location: Location | None = None
+    label: str = ""
 
 
-Stmt = Store | Accumulate | Let | Alloc | For | If | While | Call | Block
+@dataclass(frozen=True, eq=False)
+class Leave:
+    """Go on after the enclosing `Block` of this label: a `break`, `continue` or early `return`."""
+
+    label: str
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Failure:
+    """What ended a kernel: an exception of Python's; `{0}` in its message is a run-time value."""
+
+    kind: str
+    message: str
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Exit:
+    """End the kernel with a status: `failure`, and an int64 that its message may show."""
+
+    failure: Failure
+    detail: Expr | None = None
+    location: Location | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Poll:
+    """Once in `every` times, look whether the user wants the program to stop."""
+
+    every: int
+    location: Location | None = None
+
+
+Stmt = Store | Accumulate | Let | Alloc | For | If | While | Call | Block | Leave | Exit | Poll
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,6 +290,8 @@ class Kernel:
     stages: tuple[Stmt, ...]
     location: Location | None = None
     notes: tuple[str, ...] = field(default=())  # how it is scheduled, one line each
+    written: bool = False  # its loops are the user's own, element by element
+    ordered: bool = False  # what it wrote is seen even where it fails
 
     def __str__(self) -> str:
         from nbcomp.loop.printer import print_kernel  # the printer imports the grammar
@@ -352,6 +392,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (stmt.condition,)
         case Call():
             return (*(i for at in stmt.at for i in at), *(e for pair in stmt.box for e in pair))
+        case Exit() if stmt.detail is not None:
+            return (stmt.detail,)
         case _:
             return ()
 
@@ -387,6 +429,13 @@ def walk(stmts: tuple[Stmt, ...], without: Stmt | None = None) -> Iterator[Stmt]
         yield stmt
         for body in bodies(stmt):
             yield from walk(body, without)
+
+
+def failures(kernel: Kernel) -> tuple[Failure, ...]:
+    """What the statuses of a kernel mean: status k (its low bits, see `STATUS_BITS`) is the k-th,
+    counted from 1, in program order."""
+    found = (s.failure for s in walk(kernel.stages) if isinstance(s, Exit))
+    return tuple(dict.fromkeys(found))
 
 
 def buffers_in(stmt: Stmt, without: Stmt | None = None) -> Iterator[Buffer]:
@@ -461,6 +510,22 @@ def _rebuild(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
             return expr
 
 
+def with_buffers(stmts: tuple[Stmt, ...], buffer: Callable[[Buffer], Buffer]) -> tuple[Stmt, ...]:
+    """The statements on other buffers."""
+    memo: dict[int, Expr] = {}
+
+    def load(e: Expr) -> Expr | None:
+        if not isinstance(e, Load):
+            return None
+        indices = tuple(map_expr(i, load, memo) for i in e.indices)
+        return replace(e, buffer=buffer(e.buffer), indices=indices)
+
+    def inner(s: Stmt) -> Stmt:
+        return map_stmt(s, lambda e: map_expr(e, load, memo), buffer, inner)
+
+    return tuple(map(inner, stmts))
+
+
 def map_stmt(
     stmt: Stmt,
     expr: Callable[[Expr], Expr],
@@ -493,6 +558,15 @@ def map_stmt(
             return replace(stmt, condition=expr(stmt.condition), body=body(stmt.body))
         case Block():
             return replace(stmt, body=body(stmt.body))
+        case _:
+            return _map_simple(stmt, expr, buffer)
+
+
+def _map_simple(
+    stmt: Stmt, expr: Callable[[Expr], Expr], buffer: Callable[[Buffer], Buffer]
+) -> Stmt:
+    """`map_stmt` of what has no body and binds nothing."""
+    match stmt:
         case Call():
             return replace(
                 stmt,
@@ -500,3 +574,7 @@ def map_stmt(
                 at=tuple(tuple(map(expr, at)) for at in stmt.at),
                 box=tuple((expr(start), expr(count)) for start, count in stmt.box),
             )
+        case Exit():
+            return replace(stmt, detail=expr(stmt.detail) if stmt.detail else None)
+        case _:
+            return stmt

@@ -6,6 +6,8 @@ must be this one (up to the order of an `Accumulate`).
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,13 @@ from nbcomp.loop.grammar import (
     Call,
     Cast,
     Const,
+    Exit,
     Expr,
+    Failure,
     For,
     If,
     Kernel,
+    Leave,
     Let,
     Load,
     Select,
@@ -34,11 +39,34 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.loop.library import LIBRARY
 
+_OVERFLOWS: dict[str, Callable[[int, int], int]] = {
+    "add_overflows": operator.add,
+    "subtract_overflows": operator.sub,
+    "multiply_overflows": operator.mul,
+}
+
+
+class Exited(Exception):
+    """A kernel ended early: with this failure, and the value its message shows."""
+
+    def __init__(self, failure: Failure, detail: int) -> None:
+        super().__init__(f"{failure.kind}: {failure.message.format(detail)}")
+        self.failure, self.detail = failure, detail
+
+
+class _Left(Exception):
+    """On the way out of the block of this label."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.label = label
+
 
 def interpret(kernel: Kernel, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
     """Run the kernel on one array per buffer name; outputs and temps are written in place.
 
     Each array has the buffer's shape and dtype; its own strides count, the buffer's are ignored.
+    Raises `Exited` where the kernel ends with a status.
     """
     with np.errstate(all="ignore"):
         _Frame(dict(arrays)).run(kernel.stages)
@@ -70,10 +98,21 @@ class _Frame:
                 self.run(stmt.yes if self.value(stmt.condition) else stmt.no)
             case While():
                 self.repeat(stmt)
-            case Block():
-                self.run(stmt.body)
             case Call():
                 self.call(stmt)
+            case _:
+                self.jump(stmt)
+
+    def jump(self, stmt: Stmt) -> None:
+        """What changes where the program goes on; a `Poll` means nothing here."""
+        match stmt:
+            case Block():
+                self.block(stmt)
+            case Leave():
+                raise _Left(stmt.label)
+            case Exit():
+                detail = int(self.value(stmt.detail)) if stmt.detail else 0
+                raise Exited(stmt.failure, detail)
 
     def loop(self, stmt: For) -> None:
         for i in range(int(self.value(stmt.extent))):
@@ -83,6 +122,13 @@ class _Frame:
     def repeat(self, stmt: While) -> None:
         while self.value(stmt.condition):
             self.run(stmt.body)
+
+    def block(self, stmt: Block) -> None:
+        try:
+            self.run(stmt.body)
+        except _Left as left:
+            if left.label != stmt.label:
+                raise
 
     def call(self, stmt: Call) -> None:
         parts = [
@@ -130,5 +176,7 @@ class _Frame:
 
             return erf(args[0])
         if expr.fn == "bitcast":
-            return args[0].view(expr.dtype)
+            return np.asarray(args[0], expr.args[0].dtype).view(expr.dtype)[()]
+        if expr.fn in _OVERFLOWS:
+            return not -(2**63) <= _OVERFLOWS[expr.fn](*map(int, args)) < 2**63
         return getattr(np, expr.fn)(*args)

@@ -17,12 +17,15 @@ from nbcomp.loop.grammar import (
     Call,
     Cast,
     Const,
+    Exit,
     Expr,
     For,
     If,
     Kernel,
+    Leave,
     Let,
     Load,
+    Poll,
     Select,
     Stmt,
     Store,
@@ -179,6 +182,19 @@ def _simple(stmt: Stmt) -> str:
             box = ", ".join(f"{print_expr(start)} + {print_expr(n)}" for start, n in stmt.box)
             only = f" for [{box}]" if box else ""
             return f"call {stmt.fn}({', '.join(parts)}{options}){only}{note}"
+    return f"{_jump(stmt)}{note}"
+
+
+def _jump(stmt: Stmt) -> str:
+    """A statement that changes where the program goes on."""
+    match stmt:
+        case Leave():
+            return f"leave {stmt.label}"
+        case Exit():
+            detail = f", {print_expr(stmt.detail)}" if stmt.detail else ""
+            return f"exit {stmt.failure.kind}({stmt.failure.message!r}{detail})"
+        case Poll():
+            return f"poll every {stmt.every}"
     raise TypeError(f"not a simple statement: {stmt!r}")
 
 
@@ -203,5 +219,5 @@ def _head(stmt: Stmt) -> str:
         case While():
             return f"while {print_expr(stmt.condition)}:"
         case Block():
-            return "do:"
+            return f"do {stmt.label}:" if stmt.label else "do:"
     raise TypeError(f"not a compound statement: {stmt!r}")

@@ -21,6 +21,7 @@ from nbcomp.loop.grammar import (
     For,
     If,
     Kernel,
+    Leave,
     Let,
     Load,
     Select,
@@ -43,8 +44,10 @@ def verify(kernel: Kernel) -> Kernel:
 
     Every name is bound once and before it is read, indices match their buffer's rank and are int64,
     values have the dtype of what they are stored to and functions the dtypes of NumPy's own loops,
-    conditions are bool, parallel loops are stages, vector loops are not nested, unrolled loops have
-    a constant extent, and inputs are not written.  Raises VerifyError.
+    conditions are bool, blocks are left from inside, parallel loops are stages, vector loops are
+    not nested, unrolled loops have a constant extent, and inputs are not written.
+
+    Raises VerifyError.
     """
     names = [b.name for b in kernel.buffers]
     if len(set(names)) != len(names):
@@ -62,6 +65,7 @@ def verify(kernel: Kernel) -> Kernel:
 class _Checker:
     def __init__(self, kernel: Kernel, buffers: dict[str, Buffer]) -> None:
         self.kernel, self.buffers = kernel, buffers
+        self.labels: list[str] = []
 
     def fail(self, stmt: Stmt, why: str) -> None:
         """Raise, with the statement pointed at."""
@@ -92,10 +96,18 @@ class _Checker:
                     self.fail(stmt, "a condition that is not bool")
                 for inner in (stmt.yes, stmt.no) if isinstance(stmt, If) else (stmt.body,):
                     self.body(inner, scope)
-            case Block():
-                self.body(stmt.body, scope)
             case Call():
                 self.call(stmt)
+            case _:
+                self.jump(stmt, scope)
+
+    def jump(self, stmt: Stmt, scope: set[str]) -> None:
+        if isinstance(stmt, Block):
+            self.labels.append(stmt.label)
+            self.body(stmt.body, scope)
+            self.labels.pop()
+        elif isinstance(stmt, Leave) and stmt.label not in self.labels:
+            self.fail(stmt, f"leaves {stmt.label}, which is not around it")
 
     def bind(self, stmt: Stmt, name: str, scope: set[str]) -> None:
         if name in scope:

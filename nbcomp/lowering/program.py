@@ -17,6 +17,7 @@ from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.printer import node_names
 from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.lowering.kernels import copy_kernel, lower
+from nbcomp.lowering.written import taken_over, written_loops
 from nbcomp.record import remark
 from nbcomp.types import TensorType, contiguous_strides
 
@@ -124,6 +125,10 @@ def lower_groups(
         if group.kind == "library":
             parts.append(Part(group, None, {}))
             continue
+        if group.kind == "control":
+            kernel, nodes = written_loops(group)
+            parts.append(Part(group, kernel, nodes))
+            continue
         lowered = lower(group, names, free)
         pairs = zip(lowered.kernel.buffers, lowered.nodes, strict=True)
         nodes = {b.memory: _memory(n) for b, n in pairs if n is not None}
@@ -133,7 +138,8 @@ def lower_groups(
             if b.role == "output" and b.strides != contiguous_strides(b.shape)
         }
         parts.append(Part(group, lowered.kernel, nodes, layouts))
-    return parts + [_copy_back(graph.outputs[k], graph.inputs[i]) for k, i in writes.items()]
+    changed = [(graph.outputs[k], graph.inputs[i]) for k, i in writes.items()]
+    return parts + [_copy_back(new, old) for new, old in changed if taken_over(new) is not old]
 
 
 def _copy_back(node: Node, target: Node) -> Part:
@@ -173,13 +179,13 @@ class _Planner:
     def run(self, parts: Sequence[Part]) -> Program:
         for node in self.graph.inputs:
             self.slot[node] = self.new_slot()
-        outputs = []
         for position, node in enumerate(self.graph.outputs):
             base = storage(node)
             self.slot[base] = self.new_slot()
-            outputs.append((self.slot[base], node.type))
             if position in self.writes:
                 self.sizes[self.slot[base]] = node.type.nbytes
+        self.hand_over()
+        outputs = [(self.slot[storage(n)], n.type) for n in self.graph.outputs]
         steps = [self.kernel(p, p.kernel) if p.kernel else self.library(p.group) for p in parts]
         temps, arena = self.place(steps)
         constants = {s: n.op.value for n, s in self.slot.items() if isinstance(n.op, Constant)}
@@ -193,6 +199,18 @@ class _Planner:
             dict(self.writes),
             self.layouts,
         )
+
+    def hand_over(self) -> None:
+        """The memory of what loops change is that of their results: one slot for both."""
+        for node in reversed(self.graph.nodes):
+            old = taken_over(node)
+            if old is None:
+                continue
+            if isinstance(old.op, Input):
+                self.sizes.pop(self.slot.get(node, -1), None)
+                self.slot[node] = self.slot[old]
+            else:
+                self.slot[old] = self.slot_of(node)
 
     def slot_of(self, node: Node) -> int:
         """The slot of a node's memory; a new temp or constant gets one."""

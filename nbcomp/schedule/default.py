@@ -29,6 +29,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
+from nbcomp.schedule.written import spread
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
@@ -39,13 +40,15 @@ STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past 
 
 def default_schedule(kernel: Kernel, machine: Machine, options: Options = EVERYTHING) -> Kernel:
     """The kernel after the steps of `SCHEDULE`, but for those that are left out."""
-    for step in schedule(options):
+    for step in schedule(options, kernel):
         kernel = step(kernel, machine)
     return kernel
 
 
-def schedule(options: Options) -> tuple[Step, ...]:
+def schedule(options: Options, kernel: Kernel | None = None) -> tuple[Step, ...]:
     """The steps that are not left out, in order; each takes a kernel to one that means the same."""
+    if kernel is not None and kernel.written:
+        return (spread,) if options.does("parallelize") else ()
     return tuple(step for step in SCHEDULE if options.does(step.__name__))
 
 

@@ -25,6 +25,7 @@ from nbcomp.loop.grammar import (
     Store,
     While,
     affine,
+    children,
     expressions,
     index_add,
     index_scale,
@@ -32,6 +33,8 @@ from nbcomp.loop.grammar import (
     walk,
     walk_expr,
 )
+
+ANYWHERE = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def conflict(loop: For, sums: bool = True) -> str:
         for access in _accesses(stmt):
             if access.buffer.memory not in own:
                 accesses.setdefault(access.buffer.memory, []).append(access)
-    reach = {s.var: max(extent_of(s) - 1, 0) for s in walk(loop.body) if isinstance(s, For)}
+    reach = {s.var: _most(s) for s in walk(loop.body) if isinstance(s, For)}
     for found in accesses.values():
         if all(a.fn is None for a in found) or _apart(found, loop.var, reach):
             continue
@@ -69,6 +72,15 @@ def conflict(loop: For, sums: bool = True) -> str:
             how = "add to the same elements of" if added else "are not independent: they share"
             return f"iterations of {loop.var} {how} {found[0].buffer.name}"
     return ""
+
+
+def _most(loop: For) -> int:
+    """How far a loop's variable may get."""
+    known = isinstance(loop.extent, Affine) or getattr(loop.extent, "fn", "") == "minimum"
+    bound = any(
+        isinstance(e, Affine) and not e.terms for e in (loop.extent, *children(loop.extent))
+    )
+    return max(extent_of(loop) - 1, 0) if known and bound else ANYWHERE
 
 
 def parting(loop: For) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from nbcomp.graph.control import Control, Result
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import (
     Constant,
@@ -46,7 +47,7 @@ HINTS = {
     "they run over different shapes": "operands of one shape would share a loop",
 }
 
-Kind = Literal["map", "reduce", "pieces", "contract", "library"]
+Kind = Literal["map", "reduce", "pieces", "contract", "library", "control"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +171,7 @@ class _Fuser:
         """Nodes that need memory whatever fuses: results, and what reshapes and libraries read."""
         found = {storage(n) for n in self.graph.outputs}
         for node in self.graph.nodes:
-            if node.op.name == "reshape" or isinstance(node.op, Library | Contract):
+            if node.op.name == "reshape" or isinstance(node.op, Library | Contract | Control):
                 found.update(storage(base_of(i)) for i in node.inputs)
         return found
 
@@ -189,6 +190,11 @@ class _Fuser:
         return FusedGraph(self.graph, groups, (*apart, *outcome(self.graph, groups)))
 
     def visit(self, node: Node, merging: bool) -> None:
+        if isinstance(node.op, Result):
+            draft = self.group[node] = self.group[node.inputs[0]]
+            draft.nodes.append(node)
+            draft.mask |= self.bit[node]
+            return
         draft = self.draft(node)
         draft.costs[node.type.size] += node.op.cost
         for needed in {self.group.get(source_of(i)) for i in node.inputs} - {None}:
@@ -228,6 +234,8 @@ class _Fuser:
         if isinstance(op, Piecewise):
             return _Draft("pieces", [node], node.shape, mask=bit)
         kind: Kind = "contract" if isinstance(op, Contract) else "library"
+        if isinstance(op, Control):
+            kind = "control"
         return _Draft(kind, [node], node.shape, mask=bit)
 
     def late(self, node: Node, draft: _Draft, producer: _Draft) -> bool:
@@ -290,6 +298,8 @@ class _Fuser:
         """Why the producer cannot join the group of `node`; empty if it can."""
         if producer.kind == "library" or draft.kind == "library":
             return "a library routine works on whole arrays"
+        if producer.kind == "control" or draft.kind == "control":
+            return "loops are run as they were written"
         if producer.kind == "contract":
             return "the product is needed whole first"  # may join at the end (`absorb_contracts`)
         if draft.kind == "contract":
@@ -554,7 +564,7 @@ class _Fuser:
     def group_of(self, draft: _Draft, names: dict[str, int]) -> Group:
         nodes = sorted(draft.nodes, key=self.bit.__getitem__)
         outputs = []
-        for n in nodes:
+        for n in nodes if draft.kind != "control" else nodes[1:]:
             outside = any(not self.bit[u] & draft.mask for u in self.real_users(n))
             if n in self.stored or outside:
                 outputs.append(n)
@@ -575,6 +585,7 @@ class _Fuser:
 
 def kernel_name(nodes: list[Node], outputs: list[Node]) -> str:
     """A name for a kernel: what it computes, by the operators that matter most."""
+    nodes = [n for n in nodes if not isinstance(n.op, Result)]
     telling = sorted({n.op.name for n in nodes}, key=lambda o: [n.op.name for n in nodes].index(o))
     heavy = [
         n.op.name

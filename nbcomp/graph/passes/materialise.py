@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from nbcomp.graph.control import Control, Loops
 from nbcomp.graph.ir import Graph, Node, apply, at, rewrite
 from nbcomp.graph.op import Constant, Contract, Elementwise, Input, Library, Source, View
 from nbcomp.loop.grammar import Affine, Expr, affine, loop_var
@@ -42,7 +43,7 @@ def materialise(graph: Graph) -> Graph:
             remark("missed", "copy", f"{read.title} is copied: {why}", node.location, hint)
         return apply(node.op, *new, name=node.name)
 
-    body = rewrite(graph, rule)
+    body = _donated(rewrite(graph, rule))
     taken: set[Node] = set()
     outputs = []
     for node in body.outputs:
@@ -56,6 +57,25 @@ def materialise(graph: Graph) -> Graph:
     if all(a is b for a, b in zip(outputs, body.outputs, strict=True)):
         return body
     return Graph(body.name, body.inputs, tuple(outputs))
+
+
+def _donated(graph: Graph) -> Graph:
+    """Give loops that change an operand one that nobody else reads: its memory becomes theirs."""
+    kept = set(graph.outputs)
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        if not isinstance(node.op, Loops):
+            return None
+        new = list(inputs)
+        for k in node.op.updated:
+            old = node.inputs[k]
+            alone = graph.users[old] == (node,) and old not in kept
+            own = not _read_only(old) or (isinstance(old.op, Input) and node.op.in_place)
+            if not (alone and own and old.op.name != "reshape" and inputs.count(inputs[k]) == 1):
+                new[k] = _copy(inputs[k])
+        return replace(node, inputs=tuple(new))
+
+    return rewrite(graph, rule)
 
 
 def storage(node: Node) -> Node:
@@ -78,7 +98,7 @@ def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
     """Which inputs must be copied first."""
     if node.op.name == "reshape":
         return [not _contiguous(i) for i in inputs]
-    if isinstance(node.op, Library):
+    if isinstance(node.op, Library | Control):
         return [isinstance(i.op, View | Source) for i in inputs]
     if isinstance(node.op, Contract):
         return [not _matrix(i) for i in inputs]

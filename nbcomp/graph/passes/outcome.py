@@ -35,6 +35,8 @@ def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:
         if group.kind == "library":
             yield from map(_library, group.nodes)
             continue
+        if group.kind == "control":
+            continue
         yield from _within(group)
         for node in group.outputs:
             if node not in graph.outputs:

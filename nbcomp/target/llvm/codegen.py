@@ -60,6 +60,13 @@ class KernelCode:
 
 
 AVX512 = frozenset(("avx512f", "avx512bw", "avx512dq", "avx512vl"))
+WRITTEN = "; loops as they were written"  # a text that starts so has no vectors of ours
+
+
+def is_written(text: str) -> bool:
+    """Whether LLVM's own loop passes are to run over this code."""
+    return text.startswith(WRITTEN)
+
 
 _CANONICAL = re.compile(r"(?<=[%@])(?:input|output|temp|local)\d+\b|\bkernel(?=\.\d)")
 
@@ -90,7 +97,8 @@ def generate(
         stages.append(code)
         declarations.update(emitter.b.declarations)
     metadata = ["!4 = !{i32 1}", *(debug.metadata(len(stages)) if debug else ())]
-    text = "\n".join([*functions, *declarations.values(), *metadata])
+    head = [WRITTEN] if kernel.written else []
+    text = "\n".join([*head, *functions, *declarations.values(), *metadata])
     return KernelCode(text + "\n", tuple(stages), names, debug.places if debug else ())
 
 

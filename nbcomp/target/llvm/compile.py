@@ -21,8 +21,8 @@ from nbcomp.machine import Machine, host
 from nbcomp.origin import Listing
 from nbcomp.record import Trace
 from nbcomp.target.base import Stage
-from nbcomp.target.llvm import blas
-from nbcomp.target.llvm.codegen import KernelCode, generate
+from nbcomp.target.llvm import blas, jumps
+from nbcomp.target.llvm.codegen import KernelCode, generate, is_written
 from nbcomp.target.llvm.dialects import dialect_of
 from nbcomp.target.llvm.listing import assembly_listing, llvm_listing
 
@@ -77,8 +77,23 @@ def _pipeline(cpu: Cpu) -> tuple[Any, Any]:
     return manager, builder
 
 
-def optimise(module: Any, cpu: Cpu) -> None:
-    """LLVM's passes over our vectors: memory to registers, no redundant memory access."""
+def _whole_pipeline(cpu: Cpu) -> tuple[Any, Any]:
+    """LLVM's -O3: for loops that come as they were written, element by element; to be run once."""
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
+    builder = llvm.create_pass_builder(target_machine(cpu), options)
+    return builder.getModulePassManager(), builder
+
+
+def optimise(module: Any, cpu: Cpu, written: bool = False) -> None:
+    """LLVM's passes over our vectors: memory to registers, no redundant memory access.
+
+    written: over loops that have no vectors yet, all of them.
+    """
+    if written:
+        manager, builder = _whole_pipeline(cpu)
+        manager.run(module, builder)
+        return
     manager, builder = _pipeline(cpu)
     for function in module.functions:
         if not function.is_declaration:
@@ -110,7 +125,7 @@ class MachineCode:
 def optimised(text: str, cpu: Cpu) -> str:
     """LLVM IR after LLVM's passes."""
     module = parse(text, cpu)
-    optimise(module, cpu)
+    optimise(module, cpu, is_written(text))
     return str(module)
 
 
@@ -172,10 +187,10 @@ def _compiled(code: KernelCode, cpu: Cpu) -> MachineCode:
         text = text.replace(f'@"{symbol}"', f'@"{name}"').replace(
             f'@"{symbol}.code"', f'@"{name}.code"'
         )
-    for name, where in blas.symbols(text).items():
+    for name, where in (blas.symbols(text) | jumps.symbols(text)).items():
         llvm.add_symbol(name, where)
     module = parse(text, cpu)
-    optimise(module, cpu)
+    optimise(module, cpu, is_written(code.text))
     binary = target_machine(cpu).emit_object(module)
     engine = _engine(cpu)
     engine.add_object_file(llvm.ObjectFileRef.from_data(binary))

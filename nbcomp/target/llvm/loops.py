@@ -21,22 +21,26 @@ from nbcomp.loop.grammar import (
     Block,
     Buffer,
     Call,
+    Exit,
     Expr,
     For,
     If,
+    Leave,
     Let,
     Load,
+    Poll,
     Stmt,
     Store,
     While,
     affine,
+    failures,
     neutral,
     variables,
     walk,
 )
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.origin import Construct
-from nbcomp.target.llvm import blas, scalars
+from nbcomp.target.llvm import blas, jumps, scalars
 from nbcomp.target.llvm.builder import Value, element_type
 from nbcomp.target.llvm.memory import LLVM_ALIGN, MemoryEmitter
 from nbcomp.target.llvm.values import Lanes, is_literal
@@ -68,6 +72,8 @@ class LoopEmitter(MemoryEmitter):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.accumulators: dict[str, Accumulator] = {}  # by the memory they are added to
+        self.ends: dict[str, str] = {}  # where the blocks that may be left end
+        self.exits = {f: k for k, f in enumerate(failures(self.kernel), 1)}  # statuses
 
     def body(self, body: tuple[Stmt, ...], context: Lanes) -> None:
         for stmt in body:
@@ -93,10 +99,43 @@ class LoopEmitter(MemoryEmitter):
                 self.branch(stmt, context)
             case While():
                 self.while_loop(stmt, context)
-            case Block():
-                self.body(stmt.body, context)
             case Call():
                 self.call(stmt, context)
+            case _:
+                self.jump(stmt, context)
+
+    def jump(self, stmt: Stmt, context: Lanes) -> None:
+        """Statements that change where the program goes on."""
+        match stmt:
+            case Block():
+                self.labelled(stmt, context)
+            case Leave():
+                self.uniform_jump(context)
+                self.b.effect(f"br label %{self.ends[stmt.label]}")
+                self.start(f"dead{self.label_number()}")
+            case Exit():
+                self.uniform_jump(context)
+                jumps.leave_kernel(self.b, self.exits[stmt.failure], self.detail(stmt, context))
+                self.start(f"dead{self.label_number()}")
+            case Poll():
+                self.uniform_jump(context)
+                self.start(jumps.poll(self.b, self.entry, stmt.every, self.label_number()))
+
+    def labelled(self, stmt: Block, context: Lanes) -> None:
+        if not stmt.label:
+            self.body(stmt.body, context)
+            return
+        end = self.ends[stmt.label] = f"end{self.label_number()}"
+        self.body(stmt.body, context.fresh())  # what is known at its end holds on one way only
+        self.b.effect(f"br label %{end}")
+        self.start(end)
+
+    def uniform_jump(self, context: Lanes) -> None:
+        if context.lanes:
+            raise Unsupported(f"the lanes of the loop over {context.var} would part ways")
+
+    def detail(self, stmt: Exit, context: Lanes) -> Value | None:
+        return self.value(stmt.detail, context) if stmt.detail is not None else None
 
     def call(self, stmt: Call, context: Lanes) -> None:
         """A library routine on the parts of its buffers that `at` picks."""

@@ -11,6 +11,7 @@ Parts of ufuncs with two results are named by number: `frexp.0`, `frexp.1`, `mod
 from __future__ import annotations
 
 from nbcomp.errors import Unsupported
+from nbcomp.loop.grammar import OVERFLOWS
 from nbcomp.target.llvm import elementary, floats, integers
 from nbcomp.target.llvm.builder import Builder, Value, element_type
 from nbcomp.target.llvm.lanes import V
@@ -55,12 +56,23 @@ def emit(
     values = [V(b, value) for value in args]
     if fn == "bitcast":
         return values[0].bitcast(element_type(result)).value
+    if fn in OVERFLOWS:
+        return _overflows(b, fn.removesuffix("_overflows"), args)
     out = _apply(fn, arg_dtypes, values)
     if out is None:
         names = ", ".join(str(d) for d in arg_dtypes)
         raise Unsupported(f"{fn} on ({names}) is not compiled")
     want = element_type(result)
     return out.value if out.element == want else out.resize(want, signed=True).value
+
+
+def _overflows(b: Builder, fn: str, args: tuple[Value, ...]) -> Value:
+    """Whether fn of two int64 (scalars) leaves int64."""
+    name = f"llvm.{ {'add': 'sadd', 'subtract': 'ssub', 'multiply': 'smul'}[fn] }.with.overflow.i64"
+    pair = "{ i64, i1 }"
+    b.declare(name, pair, "i64", "i64")
+    both = b.emit(f"call {pair} @{name}({args[0]}, {args[1]})", pair)
+    return b.emit(f"extractvalue {both}, 1", "i1")
 
 
 def _apply(fn: str, dtypes: tuple[DType, ...], args: list[V]) -> V | None:

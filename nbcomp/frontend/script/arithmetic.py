@@ -1,0 +1,388 @@
+"""Arithmetic on numbers known at run time, with Python's meaning for Python's numbers and NumPy's
+for NumPy scalars.
+
+Python ints are 64-bit integers whose results are checked wherever their bounds do not already show
+that they fit; what leaves 64 bits, or would raise, ends the kernel.  Knows numbers, not syntax.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import CaptureError
+from nbcomp.frontend.script.values import (
+    EXACT,
+    NP_BOOL,
+    PY_BOOL,
+    PY_FLOAT,
+    PY_INT,
+    Kind,
+    NotElements,
+    Scalar,
+    describe,
+    is_number,
+    number,
+)
+from nbcomp.frontend.script.whole import ZERO, WholeNumbers
+from nbcomp.loop.grammar import Const, Expr, const
+from nbcomp.types import BOOL, FLOAT64
+
+BINARY: dict[type[ast.operator], tuple[Callable[[Any, Any], Any], str]] = {
+    ast.Add: (operator.add, "add"),
+    ast.Sub: (operator.sub, "subtract"),
+    ast.Mult: (operator.mul, "multiply"),
+    ast.Div: (operator.truediv, "divide"),
+    ast.FloorDiv: (operator.floordiv, "floor_divide"),
+    ast.Mod: (operator.mod, "remainder"),
+    ast.Pow: (operator.pow, "power"),
+    ast.BitAnd: (operator.and_, "bitwise_and"),
+    ast.BitOr: (operator.or_, "bitwise_or"),
+    ast.BitXor: (operator.xor, "bitwise_xor"),
+    ast.LShift: (operator.lshift, "left_shift"),
+    ast.RShift: (operator.rshift, "right_shift"),
+}
+COMPARE: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], str]] = {
+    ast.Lt: (operator.lt, "less"),
+    ast.LtE: (operator.le, "less_equal"),
+    ast.Gt: (operator.gt, "greater"),
+    ast.GtE: (operator.ge, "greater_equal"),
+    ast.Eq: (operator.eq, "equal"),
+    ast.NotEq: (operator.ne, "not_equal"),
+}
+BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
+
+
+class Arithmetic(WholeNumbers):
+    """Operators on scalars."""
+
+    def binary(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+        """`a ∘ b`; known numbers are computed now, as Python does."""
+        if not isinstance(a, Scalar) and not isinstance(b, Scalar):
+            return python(a, b)
+        if not (is_number(a) and is_number(b)):
+            raise NotElements(f"{describe(a)} and {describe(b)} are not both numbers")
+        x, y = number(a), number(b)
+        if x.kind.python is None or y.kind.python is None:
+            mine, yours = x.kind.as_python, y.kind.as_python
+            if mine is None or yours is None:
+                return self.numpy_binary(fn, a, b)
+            # Whichever they are: where Python would raise, Python runs the call.
+            result = self.python_binary(fn, replace(x, kind=mine), replace(y, kind=yours))
+            return replace(result, kind=Kind(result.dtype, None, True))
+        return self.python_binary(fn, x, y)
+
+    # ------------------------------------------------------------------------- Python numbers
+
+    def python_binary(self, fn: str, a: Scalar, b: Scalar) -> Scalar:
+        """Both are Python numbers."""
+        if fn in BITS and a.kind is b.kind is PY_BOOL:
+            return Scalar(PY_BOOL, self.apply(fn, a.expr, b.expr), 0, 1)
+        if PY_FLOAT in (a.kind, b.kind):
+            return self.python_float(fn, self.to_float(a), self.to_float(b))
+        a, b = self.to_int(a), self.to_int(b)
+        if fn == "divide":
+            return self.python_float(fn, self.to_float(a), self.to_float(b))
+        method: Callable[[Scalar, Scalar], Scalar] | None = getattr(self, f"int_{fn}", None)
+        if method is None:
+            raise NotElements(f"{fn} of ints is not compiled")
+        return method(a, b)
+
+    def to_float(self, s: Scalar) -> Scalar:
+        """A Python number as a float: as exact as Python's own conversion."""
+        if s.kind is PY_FLOAT:
+            return s
+        s = self.to_int(s)
+        if s.low < -EXACT or s.high > EXACT:
+            # Python divides whole numbers exactly and compares them with floats exactly.
+            s = self.keep(s)
+            self.out_of_range(s, -EXACT, EXACT, "a whole number beyond 2**53 meets a float")
+        return Scalar(PY_FLOAT, self.cast(s.expr, PY_FLOAT))
+
+    def out_of_range(self, s: Scalar, low: int, high: int, why: str) -> None:
+        """End the kernel if a whole number is not within low..high."""
+        if s.low < low:
+            self.fail_if(self.compare("less", s.expr, self.int_const(low)), "OverflowError", why)
+        if s.high > high:
+            bad = self.compare("greater", s.expr, self.int_const(high))
+            self.fail_if(bad, "OverflowError", why)
+
+    def python_float(self, fn: str, a: Scalar, b: Scalar) -> Scalar:
+        """Float arithmetic: as NumPy's, but dividing by zero raises."""
+        if fn in ZERO:
+            if not (isinstance(b.expr, Const) and b.expr.value != 0):
+                b = self.keep(b)
+                zero = self.compare("equal", b.expr, const(0.0, FLOAT64))
+                message = "float division by zero" if fn == "divide" else "float modulo"
+                self.fail_if(zero, "ZeroDivisionError", message)
+        elif fn == "power":
+            return self.float_power(a, b)
+        elif fn not in ("add", "subtract", "multiply"):
+            raise NotElements(f"{fn} is not defined for floats")
+        return Scalar(PY_FLOAT, self.apply(fn, a.expr, b.expr))
+
+    def float_power(self, a: Scalar, b: Scalar) -> Scalar:
+        """`a ** b`: what overflows, or is complex, ends the kernel."""
+        a = self.keep(a)
+        if isinstance(b.expr, Const) and b.expr.value == 2:
+            result = self.keep(Scalar(PY_FLOAT, self.apply("multiply", a.expr, a.expr)))
+        else:
+            b = self.keep(b)
+            result = self.keep(Scalar(PY_FLOAT, self.apply("power", a.expr, b.expr)))
+        self.needs_finite(result, (a, b), "the result of ** is too large, or complex")
+        return result
+
+    def needs_finite(self, result: Scalar, args: tuple[Scalar, ...], why: str) -> None:
+        """Python's functions of floats raise where finite arguments give no finite result."""
+        bad = self.apply("logical_not", self.finite(result), dtype=BOOL)
+        for a in args:
+            if not isinstance(a.expr, Const):
+                bad = self.apply("logical_and", bad, self.finite(a), dtype=BOOL)
+        self.fail_if(bad, "OverflowError", why)
+
+    def finite(self, s: Scalar) -> Expr:
+        """Whether a float is finite."""
+        return self.apply("isfinite", s.expr, dtype=BOOL)
+
+    # -------------------------------------------------------------------------- NumPy scalars
+
+    def numpy_binary(self, fn: str, a: Any, b: Any) -> Scalar:
+        """At least one is a NumPy scalar: NumPy's ufunc decides the dtypes."""
+        if fn == "power" and not isinstance(b, Scalar) and b == 2 and number(a).dtype.kind == "f":
+            x = self.keep(number(a))
+            return self.ufunc("multiply", (x, x))
+        if fn in ("left_shift", "right_shift", "power", *BITS) or fn in ZERO or fn in _PLAIN:
+            return self.ufunc(fn, (a, b))
+        raise NotElements(f"{fn} is not compiled")
+
+    def ufunc(self, fn: str, args: tuple[Any, ...]) -> Scalar:
+        """A NumPy function of numbers, in the dtypes NumPy computes it with."""
+        function: np.ufunc = getattr(np, fn)
+        scalars = tuple(map(number, args))
+        compares = fn in _COMPARISONS
+        wanted = [self.weak_dtype(s, args, compares) for s in scalars]
+        try:
+            *ins, out = function.resolve_dtypes((*wanted, None))
+        except TypeError as error:
+            raise NotElements(str(error)) from None
+        if any(d.kind not in "biuf" for d in (*ins, out)):
+            raise NotElements(f"np.{fn} gives {out}, which is not compiled")
+        exprs = [self.converted(s, Kind(d)).expr for s, d in zip(scalars, ins, strict=True)]
+        if fn == "power" and out.kind in "iu":
+            self.no_negative_power(scalars[1])
+        result = Kind(out)
+        low, high = result.bounds()
+        if fn in _EXACT and result.is_int:
+            low, high = _clip(_EXACT[fn](scalars[0], scalars[1]), low, high)
+        return Scalar(result, self.apply(fn, *exprs, dtype=out), low, high)
+
+    def weak_dtype(self, s: Scalar, args: tuple[Any, ...], compares: bool) -> Any:
+        """What NumPy's promotion sees of an argument; comparing takes whole numbers as they are."""
+        if compares and s.kind is PY_INT:
+            others = [number(a).kind for a in args if number(a).kind.python is None]
+            fits = all(
+                k.bounds()[0] <= s.low and s.high <= k.bounds()[1] for k in others if k.is_int
+            )
+            if not fits:
+                return s.dtype
+        return s.kind.weak
+
+    def no_negative_power(self, exponent: Scalar) -> None:
+        if exponent.low < 0:
+            exponent = self.keep(exponent)
+            bad = self.compare("less", exponent.expr, const(0, exponent.dtype))
+            self.fail_if(bad, "ValueError", "Integers to negative integer powers are not allowed.")
+
+    def converted(self, s: Scalar, kind: Kind) -> Scalar:
+        """A number in the dtype of NumPy's loop; Python ints that do not fit raise."""
+        if s.dtype == kind.dtype:
+            return Scalar(kind, s.expr, s.low, s.high)
+        low, high = kind.bounds()
+        if s.kind is PY_INT and kind.is_int and (s.low < low or s.high > high):
+            s = self.keep(s)
+            message = f"Python integer {{0}} out of bounds for {kind.dtype.name}"
+            self.int_fits(s, kind, message)
+            return Scalar(kind, self.cast(s.expr, kind), max(low, s.low), min(high, s.high))
+        inside = s.low >= low and s.high <= high
+        bounds = (s.low, s.high) if s.dtype.kind in "biu" and inside else (low, high)
+        return Scalar(kind, self.cast(s.expr, kind), *bounds)
+
+    def int_fits(self, s: Scalar, kind: Kind, message: str) -> None:
+        """End the kernel if a whole number is not one of this kind."""
+        low, high = kind.bounds()
+        own_low, own_high = s.kind.bounds()
+        if s.low < low:
+            bad = self.compare("less", s.expr, const(max(low, own_low), s.dtype))
+            self.fail_if(bad, "OverflowError", message, self.cast(s.expr, PY_INT))
+        if s.high > high:
+            bad = self.compare("greater", s.expr, const(min(high, own_high), s.dtype))
+            self.fail_if(bad, "OverflowError", message, self.cast(s.expr, PY_INT))
+
+    # ------------------------------------------------------------------- comparisons and truth
+
+    def compared(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+        """`a < b` and the like."""
+        if not isinstance(a, Scalar) and not isinstance(b, Scalar):
+            return python(a, b)
+        if not (is_number(a) and is_number(b)):
+            if fn in ("equal", "not_equal") and (a is None or b is None):
+                return fn == "not_equal"
+            raise NotElements(f"{describe(a)} and {describe(b)} are not both numbers")
+        x, y = number(a), number(b)
+        if x.kind.python is None or y.kind.python is None:
+            return Scalar(NP_BOOL, self.ufunc(fn, (a, b)).expr, 0, 1)
+        if PY_FLOAT in (x.kind, y.kind):
+            x, y = self.to_float(x), self.to_float(y)
+        else:
+            x, y = self.to_int(x), self.to_int(y)
+            if (found := _decided(fn, x, y)) is not None:
+                return found
+        return Scalar(PY_BOOL, self.compare(fn, x.expr, y.expr), 0, 1)
+
+    def truth(self, value: Any) -> Any:
+        """Whether a number is true: known now, or a bool at run time."""
+        if not isinstance(value, Scalar):
+            if is_number(value) or value is None or isinstance(value, str | tuple | list):
+                return bool(value)
+            raise NotElements(f"whether {describe(value)} is true")
+        if value.dtype == BOOL:
+            return value
+        zero = const(0, value.dtype)
+        return Scalar(PY_BOOL, self.compare("not_equal", value.expr, zero), 0, 1)
+
+    def negated(self, value: Any) -> Any:
+        """`not value`"""
+        value = self.truth(value)
+        if not isinstance(value, Scalar):
+            return not value
+        return Scalar(PY_BOOL, self.apply("logical_not", value.expr, dtype=BOOL), 0, 1)
+
+    def unary(self, op: ast.unaryop, value: Any) -> Any:
+        """`-x`, `+x`, `~x`, `not x`"""
+        if isinstance(op, ast.Not):
+            return self.negated(value)
+        if not isinstance(value, Scalar):
+            python: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+                ast.USub: operator.neg,
+                ast.UAdd: operator.pos,
+                ast.Invert: operator.invert,
+            }
+            if not is_number(value):
+                raise NotElements(f"{describe(value)} is no number")
+            return python[type(op)](value)
+        return self.unary_scalar(op, value)
+
+    def unary_scalar(self, op: ast.unaryop, s: Scalar) -> Any:
+        if s.kind.python is None:
+            names = {ast.USub: "negative", ast.UAdd: "positive", ast.Invert: "invert"}
+            return self.ufunc(names[type(op)], (s,))
+        if s.kind is PY_FLOAT:
+            if isinstance(op, ast.Invert):
+                raise NotElements("~ is not defined for floats")
+            return (
+                Scalar(PY_FLOAT, self.apply("negative", s.expr)) if isinstance(op, ast.USub) else s
+            )
+        s = self.to_int(s)
+        if isinstance(op, ast.USub):
+            return self.int_subtract(number(0), s)
+        if isinstance(op, ast.Invert):
+            return Scalar(PY_INT, self.apply("invert", s.expr), ~s.high, ~s.low)
+        return s
+
+    # ---------------------------------------------------------------------------- conversions
+
+    def joined(self, a: Kind, b: Kind, name: str) -> Kind:
+        """The kind of a variable that is of one kind on one way and of another on another.
+
+        Raises CaptureError, with both, where neither holds all numbers of the other.
+        """
+        for one, other in ((a, b), (b, a)):
+            if one == other:
+                return one
+            if _holds(one, other):
+                mixed = one.python is None and (other.python is not None or other.mixed)
+                return replace(one, mixed=one.mixed or mixed)
+        raise CaptureError(
+            f"`{name}` is {_article(a)} on one way and {_article(b)} on another",
+            self.location,
+            f"make it the same everywhere: {name} = {b}(...)"
+            if a.python
+            else f"make it the same everywhere: {name} = {a}(...)",
+        )
+
+    def as_kind(self, value: Any, kind: Kind, name: str) -> Scalar:
+        """A number as another kind that holds it."""
+        s = number(value)
+        if s.kind == kind:
+            return s
+        if s.kind is PY_INT and kind is PY_FLOAT:
+            return self.to_float(s)
+        if s.kind in (PY_FLOAT,) and kind.dtype.kind == "f" and kind.dtype != FLOAT64:
+            exact = isinstance(s.expr, Const) and (
+                float(kind.dtype.type(s.expr.value)) == float(s.expr.value)
+            )
+            if not exact:
+                self.joined(kind, Kind(FLOAT64), name)
+        return self.converted(s, kind)
+
+
+_PLAIN = ("add", "subtract", "multiply")
+_COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+
+
+def _sum(a: Scalar, b: Scalar) -> tuple[int, int]:
+    return a.low + b.low, a.high + b.high
+
+
+def _difference(a: Scalar, b: Scalar) -> tuple[int, int]:
+    return a.low - b.high, a.high - b.low
+
+
+def _maximum(a: Scalar, b: Scalar) -> tuple[int, int]:
+    return max(a.low, b.low), max(a.high, b.high)
+
+
+def _minimum(a: Scalar, b: Scalar) -> tuple[int, int]:
+    return min(a.low, b.low), min(a.high, b.high)
+
+
+_EXACT = {"add": _sum, "subtract": _difference, "maximum": _maximum, "minimum": _minimum}
+
+
+def _clip(found: tuple[int, int], low: int, high: int) -> tuple[int, int]:
+    """Bounds of a result that wraps when it leaves its dtype."""
+    return found if found[0] >= low and found[1] <= high else (low, high)
+
+
+def _decided(fn: str, a: Scalar, b: Scalar) -> bool | None:
+    """What a comparison of whole numbers gives whatever they are, by their bounds."""
+    if fn in ("greater", "greater_equal"):
+        return _decided({"greater": "less", "greater_equal": "less_equal"}[fn], b, a)
+    if fn == "less":
+        return True if a.high < b.low else False if a.low >= b.high else None
+    if fn == "less_equal":
+        return True if a.high <= b.low else False if a.low > b.high else None
+    if a.high < b.low or a.low > b.high:
+        return fn == "not_equal"
+    return None
+
+
+def _holds(wide: Kind, narrow: Kind) -> bool:
+    """Whether a variable of the wide kind can stand for one of the narrow: Python's numbers give
+    way to NumPy's of the same sort, and whole numbers to floats."""
+    if narrow.python is None:
+        return wide.python is None and wide.dtype == narrow.dtype
+    order = {"b": 0, "i": 1, "u": 1, "f": 2}
+    if wide.python is None:
+        return order[wide.dtype.kind] >= order[narrow.dtype.kind]
+    return order[wide.dtype.kind] > order[narrow.dtype.kind]
+
+
+def _article(kind: Kind) -> str:
+    text = str(kind)
+    return f"{'an' if text[0] in 'aeiou' else 'a'} {text}"

@@ -1,0 +1,184 @@
+"""Branches of element code, what ends it early, and what variables hold where ways meet.
+
+Where two ways meet a variable is of the kind that holds the numbers of both; what cannot be one
+thing is an error once it is read.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+from nbcomp.frontend.script.assignments import Assignments, first_line
+from nbcomp.frontend.script.expressions import Env
+from nbcomp.frontend.script.values import (
+    Kind,
+    Local,
+    Maybe,
+    NotElements,
+    Scalar,
+    Torn,
+    describe,
+    is_number,
+    number,
+)
+from nbcomp.loop.grammar import (
+    If,
+    Stmt,
+)
+from nbcomp.types import BOOL
+
+
+class Branches(Assignments):
+    """`if`, `assert`, `raise`."""
+
+    dead = False  # whether the statement being written cannot be reached
+
+    def block(self, body: list[ast.stmt]) -> None:
+        """Statements in order, up to the first that cannot be reached."""
+        raise NotImplementedError
+
+    def stmt_Assert(self, node: ast.Assert) -> None:
+        test = self.truth(self.scalar_of(self.value(node.test)))
+        message = ""
+        if isinstance(node.msg, ast.Constant):
+            message = str(node.msg.value).replace("{", "{{").replace("}", "}}")
+        if isinstance(test, Scalar):
+            bad = self.apply("logical_not", test.expr, dtype=BOOL)
+            self.fail_if(bad, "AssertionError", message)
+            self.refine(node.test, True)
+        elif not test:
+            self.fail("AssertionError", message)
+            self.dead = True
+
+    def stmt_Raise(self, node: ast.Raise) -> None:
+        kind, message = "", ""
+        match node.exc:
+            case ast.Name(kind):
+                pass
+            case ast.Call(ast.Name(kind), [ast.Constant(text)]):
+                message = str(text).replace("{", "{{").replace("}", "}}")
+            case ast.Call(ast.Name(kind), _):
+                message = ""
+        known = getattr(builtins, kind, None)
+        if not (isinstance(known, type) and issubclass(known, Exception)):
+            raise NotElements(f"`{first_line(node)}` in a loop over elements", node)
+        self.fail(kind, message)
+        self.dead = True
+
+    def stmt_If(self, node: ast.If) -> None:
+        test = self.truth(self.scalar_of(self.value(node.test)))
+        if not isinstance(test, Scalar):
+            self.block(node.body if test else node.orelse)
+            return
+        location = self.location
+        outer = dict(self.frame.env)
+        sides: list[tuple[list[Stmt], Env | None]] = []
+        for statements, holds in ((node.body, True), (node.orelse, False)):
+            self.frame.env = dict(outer)
+            self.refine(node.test, holds)
+            with self.body() as body, self.nested():
+                self.block(statements)
+            sides.append((body, None if self.dead else self.frame.env))
+            self.dead = False
+        self.location = location
+        self.frame.env = self.met(sides)
+        self.dead = sides[0][1] is None and sides[1][1] is None
+        (yes, _), (no, _) = sides
+        if not yes and not no:
+            return
+        if not yes:
+            no_test = self.apply("logical_not", test.expr, dtype=BOOL)
+            self.add(If(no_test, tuple(no), (), location))
+        else:
+            self.add(If(test.expr, tuple(yes), tuple(no), location))
+
+    @contextmanager
+    def nested(self) -> Any:
+        """Inside control flow: a `return` from here is a jump."""
+        self.frame.nested += 1
+        try:
+            yield
+        finally:
+            self.frame.nested -= 1
+
+    def met(self, sides: list[tuple[list[Stmt], Env | None]]) -> Env:
+        """What variables hold where several ways meet; each way is given what makes them agree."""
+        live = [(body, env) for body, env in sides if env is not None]
+        if not live:
+            return dict(self.frame.env)
+        names = dict.fromkeys(name for _, env in live for name in env)
+        result: Env = {}
+        for name in names:
+            found = [env.get(name, MISSING) for _, env in live]
+            result[name] = self.met_variable(name, found, [body for body, _ in live])
+        return result
+
+    def met_variable(self, name: str, found: list[Any], bodies: list[list[Stmt]]) -> Any:
+        missing = any(f is MISSING or isinstance(f, Maybe) for f in found)
+        values = [f.value if isinstance(f, Maybe) else f for f in found if f is not MISSING]
+        first = values[0]
+        if all(same(first, v) for v in values[1:]):
+            merged = first
+        elif all(isinstance(v, Scalar) and v.expr is first.expr for v in values):
+            low, high = min(v.low for v in values), max(v.high for v in values)
+            merged = Scalar(first.kind, first.expr, low, high)
+        elif all(isinstance(v, Local) or is_number(v) for v in values):
+            merged = self.met_numbers(name, found, bodies)
+        else:
+            other = next(v for v in values if not same(first, v))
+            merged = Torn(describe(first), describe(other))
+        return Maybe(merged) if missing else merged
+
+    def met_numbers(self, name: str, found: list[Any], bodies: list[list[Stmt]]) -> Local:
+        """Numbers of perhaps different kinds: a variable of the kind that holds them all."""
+        scalars = {k: self.as_scalar(f) for k, f in enumerate(found) if f is not MISSING}
+        kind = _kinds(scalars.values(), lambda a, b: self.joined(a, b, name))
+        buffer = self.local(name, kind)
+        for k, s in scalars.items():
+            self.settle(name, found[k], s, buffer, kind, bodies[k])
+        low, high = min(s.low for s in scalars.values()), max(s.high for s in scalars.values())
+        return Local(kind, buffer, low, high)
+
+    def as_scalar(self, value: Any) -> Scalar:
+        """What a variable holds, as a number."""
+        value = value.value if isinstance(value, Maybe) else value
+        return self.value_of(value) if isinstance(value, Local) else number(value)
+
+    def settle(
+        self, name: str, value: Any, s: Scalar, buffer: Any, kind: Kind, body: list[Stmt]
+    ) -> None:
+        """At the end of a way: put a variable's number where the other ways have it."""
+        value = value.value if isinstance(value, Maybe) else value
+        if isinstance(value, Local) and value.buffer is buffer:
+            return
+        with self.body() as stmts:
+            self.store(buffer, self.as_kind(s, kind, name).expr)
+        body.extend(stmts)
+
+
+MISSING: Any = object()
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two variables hold the same, as far as is known now."""
+    if a is b:
+        return True
+    if isinstance(a, Local) and isinstance(b, Local):
+        return a.buffer is b.buffer and (a.low, a.high) == (b.low, b.high)
+    if is_number(a) and is_number(b) and not isinstance(a, Scalar) and not isinstance(b, Scalar):
+        return type(a) is type(b) and repr(a) == repr(b)
+    if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+        return all(map(same, a, b))
+    return isinstance(a, str) and a == b
+
+
+def _kinds(scalars: Any, join: Callable[[Kind, Kind], Kind]) -> Kind:
+    kinds: list[Kind] = [s.kind for s in scalars]
+    result = kinds[0]
+    for kind in kinds[1:]:
+        result = join(result, kind)
+    return result

@@ -1,0 +1,430 @@
+"""Calls in element code: Python's own functions of numbers, `math`, NumPy's functions of numbers,
+and functions of the user's, which are written out where they are called.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import CaptureError
+from nbcomp.frontend.script.expressions import Expressions
+from nbcomp.frontend.script.source import Source, source_of
+from nbcomp.frontend.script.values import (
+    PY_BOOL,
+    PY_FLOAT,
+    PY_INT,
+    Kind,
+    LocalFunction,
+    NotElements,
+    Scalar,
+    View,
+    describe,
+    is_number,
+    number,
+)
+from nbcomp.loop.grammar import const
+from nbcomp.types import BOOL, FLOAT64
+
+DEEPEST = 48  # calls within calls
+MATH: dict[Any, str] = {
+    **{
+        f: str(f.__name__)
+        for f in (math.sqrt, math.exp, math.log, math.log2, math.log10, math.log1p)
+    },
+    **{f: f.__name__ for f in (math.sin, math.cos, math.tan, math.sinh, math.cosh, math.tanh)},
+    math.expm1: "expm1",
+    math.fabs: "absolute",
+    math.asin: "arcsin",
+    math.acos: "arccos",
+    math.atan: "arctan",
+    math.atan2: "arctan2",
+    math.hypot: "hypot",
+    math.pow: "power",
+    math.copysign: "copysign",
+    math.degrees: "rad2deg",
+    math.radians: "deg2rad",
+    math.fmod: "fmod",
+}
+ROUNDING: dict[Any, str] = {math.floor: "floor", math.ceil: "ceil", math.trunc: "trunc"}
+TESTS: dict[Any, str] = {math.isnan: "isnan", math.isinf: "isinf", math.isfinite: "isfinite"}
+
+
+class Calls(Expressions):
+    """Values of calls."""
+
+    original: Callable[[Any], Any]  # the user's or NumPy's function a lifted one stands for
+    depth = 0
+    path: tuple[object, ...] = ()  # the calls written out around this place
+
+    def expr_Call(self, node: ast.Call) -> Any:
+        function = self.value(node.func)
+        if isinstance(function, View | Scalar):
+            raise NotElements(f"{describe(function)} is called")
+        args = [self.value(a) for a in node.args if not isinstance(a, ast.Starred)]
+        if len(args) != len(node.args) or any(k.arg is None for k in node.keywords):
+            raise NotElements("* and ** in a call")
+        named = {str(k.arg): self.value(k.value) for k in node.keywords}
+        return self.called(function, args, named, node)
+
+    def called(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        """The value of a call."""
+        if isinstance(function, LocalFunction):
+            return self.written_out(function, args, named)
+        function = self.original(function)
+        if isinstance(function, types.FunctionType) and not _is_library(function):
+            return self.inlined(function, args, named)
+        scalars = [self.scalar_of(a) if not _is_array(a) else a for a in args]
+        if not named and (found := self.builtin(function, scalars)) is not NotImplemented:
+            return found
+        return self.other(function, scalars, named, node)
+
+    def builtin(self, function: Any, args: list[Any]) -> Any:
+        """Functions of numbers; NotImplemented for all others."""
+        handler = _BUILTINS.get(function) if _hashable(function) else None
+        if handler is not None:
+            return handler(self, *args)
+        if isinstance(function, np.ufunc) and all(map(is_number, args)):
+            return self.numpy_function(function, args)
+        if isinstance(function, type) and issubclass(function, np.generic) and len(args) == 1:
+            return self.numpy_type(function, args[0])
+        if _hashable(function) and all(map(is_number, args)):
+            return self.math_function(function, args)
+        return NotImplemented
+
+    def math_function(self, function: Any, args: list[Any]) -> Any:
+        if not any(isinstance(a, Scalar) for a in args):
+            known = function in MATH or function in ROUNDING or function in TESTS
+            return function(*args) if known else NotImplemented
+        if function in MATH:
+            return self.math(MATH[function], [self.as_float(a) for a in args])
+        if function in ROUNDING:
+            return self.rounded(ROUNDING[function], args[0])
+        if function in TESTS:
+            s = self.as_float(args[0])
+            return Scalar(PY_BOOL, self.apply(TESTS[function], s.expr, dtype=BOOL), 0, 1)
+        return NotImplemented
+
+    def other(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        """A call that only works where all it needs is known now."""
+        raise NotElements(f"`{ast.unparse(node.func)}(...)` in a loop over elements", node)
+
+    # ------------------------------------------------------------------------------- functions
+
+    def as_float(self, value: Any) -> Scalar:
+        """A number as Python's float."""
+        s = number(value)
+        if s.kind.python is None:
+            return Scalar(PY_FLOAT, self.cast(s.expr, PY_FLOAT))
+        return self.to_float(s)
+
+    def math(self, fn: str, args: list[Scalar]) -> Scalar:
+        """A function of `math`: it raises where NumPy gives NaN or infinity."""
+        args = [self.keep(a) for a in args]
+        result = self.keep(Scalar(PY_FLOAT, self.apply(fn, *(a.expr for a in args))))
+        if fn == "sqrt":
+            bad = self.compare("less", args[0].expr, const(0.0, FLOAT64))
+            self.fail_if(bad, "ValueError", "math domain error")
+        elif fn not in ("sin", "cos", "tan") and fn in _TOTAL:
+            return result
+        else:
+            self.needs_finite(result, tuple(args), "math range error")
+        return result
+
+    def rounded(self, fn: str, value: Any) -> Any:
+        """`math.floor(x)` and the like: an int."""
+        s = number(value)
+        if s.dtype.kind in "iub":
+            return self.to_int(s) if s.kind.python else self.converted(s, PY_INT)
+        return self.truncated(
+            Scalar(PY_FLOAT, self.apply(fn, self.as_float(s).expr)), "cannot convert float"
+        )
+
+    def numpy_function(self, function: np.ufunc, args: list[Any]) -> Any:
+        if function.nout != 1 or function.signature is not None or function.nin != len(args):
+            raise NotElements(f"np.{function.__name__} in a loop over elements")
+        name = _UFUNC_NAMES.get(function.__name__, function.__name__)
+        if not any(isinstance(a, Scalar) for a in args):
+            return function(*args)
+        if name == "power":
+            return self.numpy_binary("power", args[0], args[1])
+        return self.ufunc(name, tuple(args))
+
+    def numpy_type(self, kind: type[np.generic], value: Any) -> Any:
+        """`np.float32(x)` and the like."""
+        if not is_number(value):
+            raise NotElements(f"np.{kind.__name__} of {describe(value)}")
+        if not isinstance(value, Scalar):
+            return kind(value)
+        target = Kind(np.dtype(kind))
+        if value.kind.python is None:
+            return self.converted(value, target)
+        if value.kind is PY_FLOAT and target.is_int:
+            value = self.truncated(value, "cannot convert float to integer")
+        return self.converted(value, target)
+
+    # ---------------------------------------------------------------- the user's own functions
+
+    def inlined(self, function: types.FunctionType, args: list[Any], named: dict[str, Any]) -> Any:
+        """A function of the user's, written out."""
+        source = source_of(function)
+        lookup = self.names_of(function)
+        defaults = tuple(function.__defaults__ or ())
+        return self.write_out(source, lookup, defaults, args, named)
+
+    def names_of(self, function: types.FunctionType) -> Callable[[str], Any]:
+        """How a function's free names are found."""
+        raise NotImplementedError
+
+    def written_out(self, function: LocalFunction, args: list[Any], named: dict[str, Any]) -> Any:
+        """A function defined among the statements."""
+        outer = function.scope
+
+        def lookup(name: str) -> Any:
+            if name in outer.env:
+                here, self.frame = self.frame, outer
+                try:
+                    return self.read(name)
+                finally:
+                    self.frame = here
+            return outer.lookup(name)
+
+        return self.write_out(function.source, lookup, function.defaults, args, named)
+
+    def write_out(
+        self,
+        source: Source,
+        lookup: Callable[[str], Any],
+        defaults: tuple[Any, ...],
+        args: list[Any],
+        named: dict[str, Any],
+    ) -> Any:
+        """The body of a function in the place of its call."""
+        if self.depth >= DEEPEST:
+            raise CaptureError(
+                f"{source.name} calls itself {DEEPEST} times over: how deep it goes must be known"
+                " when compiling",
+                self.location,
+                "write it as a loop",
+            )
+        _check_plain(source)
+        bound = _bind(source, defaults, args, named)
+        self.depth += 1
+        outer, path, self.path = self.location, self.path, (*self.path, self.location)
+        try:
+            return self.run_function(source, lookup, bound)
+        finally:
+            self.depth -= 1
+            self.location, self.path = outer, path
+
+    def run_function(
+        self, source: Source, lookup: Callable[[str], Any], bound: dict[str, Any]
+    ) -> Any:
+        """Write a function's body; its result."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------------- Python's functions
+
+    def call_len(self, value: Any) -> Any:
+        if isinstance(value, View):
+            if not value.axes:
+                raise NotElements("len() of a number")
+            return value.shape[0]
+        if isinstance(value, tuple | list | str | dict):
+            return len(value)
+        raise NotElements(f"len() of {describe(value)}")
+
+    def call_abs(self, value: Any) -> Any:
+        if not isinstance(value, Scalar):
+            return abs(value)
+        if value.kind.python is None:
+            return self.ufunc("absolute", (value,))
+        if value.kind is PY_FLOAT:
+            return Scalar(PY_FLOAT, self.apply("absolute", value.expr))
+        s = self.keep(self.to_int(value))
+        negative = self.int_subtract(number(0), s)
+        test = self.compare("less", s.expr, self.int_const(0))
+        bounds = (0 if s.low < 0 else s.low, max(abs(s.low), abs(s.high)))
+        return Scalar(PY_INT, self.choose(test, negative.expr, s.expr), *bounds)
+
+    def call_min(self, *args: Any) -> Any:
+        return self.extreme("less", min, args)
+
+    def call_max(self, *args: Any) -> Any:
+        return self.extreme("greater", max, args)
+
+    def extreme(self, fn: str, python: Any, args: tuple[Any, ...]) -> Any:
+        """min and max of numbers: the first of equals, as Python has it."""
+        if len(args) == 1 and isinstance(args[0], tuple):
+            args = args[0]
+        if not any(isinstance(a, Scalar) for a in args) and all(map(is_number, args)):
+            return python(args)
+        if not all(map(is_number, args)) or not args:
+            raise NotElements(f"{python.__name__}() of what are not numbers")
+        best = args[0]
+        for other in args[1:]:
+            best = self.better(fn, best, other)
+        return best
+
+    def better(self, fn: str, a: Any, b: Any) -> Any:
+        """b if b fn a else a"""
+        if not isinstance(a, Scalar) and not isinstance(b, Scalar):
+            return (min if fn == "less" else max)(a, b)
+        x, y = self.keep(number(a)), self.keep(number(b))
+        test = self.compared(fn, lambda p, q: p < q, y, x)
+        if not isinstance(test, Scalar):
+            return y if test else x
+        found = self.one_of(test, y, x, [[], []])
+        if found.kind.is_int:
+            pick = min if fn == "less" else max
+            low, high = pick(x.low, y.low), pick(x.high, y.high)
+            return Scalar(found.kind, found.expr, low, high)
+        return found
+
+    def call_int(self, value: Any = 0) -> Any:
+        if not isinstance(value, Scalar):
+            if not is_number(value):
+                raise NotElements(f"int() of {describe(value)}")
+            return int(value)
+        if value.dtype.kind == "f":
+            return self.truncated(value, "cannot convert float to integer")
+        if value.dtype == np.dtype(np.uint64) and value.high >= 2**63:
+            value = self.keep(value)
+            self.int_fits(value, PY_INT, "a Python int beyond 64 bits")
+        return self.converted(value, PY_INT)
+
+    def call_float(self, value: Any = 0.0) -> Any:
+        if isinstance(value, Scalar):
+            return self.as_float(value)
+        if not is_number(value):
+            raise NotElements(f"float() of {describe(value)}")
+        return float(value)
+
+    def call_bool(self, value: Any = False) -> Any:
+        found = self.truth(value)
+        return Scalar(PY_BOOL, found.expr, 0, 1) if isinstance(found, Scalar) else found
+
+    def call_round(self, value: Any, digits: Any = None) -> Any:
+        if digits is not None or not is_number(value):
+            raise NotElements("round() to digits")
+        if not isinstance(value, Scalar):
+            return round(value)
+        return self.rounded("rint", value)
+
+    def call_divmod(self, a: Any, b: Any) -> Any:
+        a, b = self.frozen(a), self.frozen(b)
+        quotient = self.binary("floor_divide", lambda x, y: x // y, a, b)
+        return self.frozen(quotient), self.frozen(
+            self.binary("remainder", lambda x, y: x % y, a, b)
+        )
+
+    def call_range(self, *args: Any) -> Any:
+        return RangeOf(tuple(map(self.whole, args)))
+
+    def whole(self, value: Any) -> Any:
+        """A whole number, for a range."""
+        if not isinstance(value, Scalar):
+            if type(value) is bool or not hasattr(type(value), "__index__"):
+                raise NotElements(f"range() of {describe(value)}")
+            return int(value)
+        if not value.kind.is_int:
+            raise NotElements(f"range() of {describe(value)}")
+        return self.keep(self.converted(value, PY_INT))
+
+    def call_enumerate(self, value: Any, start: Any = 0) -> Any:
+        return EnumerateOf(value, start)
+
+    def call_zip(self, *args: Any) -> Any:
+        return ZipOf(args)
+
+
+class RangeOf:
+    """`range(...)`: one to three whole numbers."""
+
+    def __init__(self, args: tuple[Any, ...]) -> None:
+        self.start, self.stop = (0, args[0]) if len(args) == 1 else args[:2]
+        self.step = args[2] if len(args) == 3 else 1
+
+
+class EnumerateOf:
+    """`enumerate(value, start)`"""
+
+    def __init__(self, value: Any, start: Any) -> None:
+        self.value, self.start = value, start
+
+
+class ZipOf:
+    """`zip(...)`"""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+
+_TOTAL = ("absolute", "arctan", "arctan2", "copysign", "tanh", "rad2deg", "deg2rad")
+_UFUNC_NAMES = {"true_divide": "divide", "mod": "remainder", "abs": "absolute"}
+_BUILTINS: dict[Any, Callable[..., Any]] = {
+    len: Calls.call_len,
+    abs: Calls.call_abs,
+    min: Calls.call_min,
+    max: Calls.call_max,
+    int: Calls.call_int,
+    float: Calls.call_float,
+    bool: Calls.call_bool,
+    round: Calls.call_round,
+    divmod: Calls.call_divmod,
+    range: Calls.call_range,
+    enumerate: Calls.call_enumerate,
+    zip: Calls.call_zip,
+}
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, View) and bool(value.axes)
+
+
+def _is_library(function: types.FunctionType) -> bool:
+    return (function.__module__ or "").split(".")[0] in ("numpy", "math", "nbcomp")
+
+
+def _check_plain(source: Source) -> None:
+    """Refuse generators and coroutines."""
+    if any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(source.node)):
+        raise NotElements(f"{source.name} is a generator")
+
+
+def _bind(
+    source: Source, defaults: tuple[Any, ...], args: list[Any], named: dict[str, Any]
+) -> dict[str, Any]:
+    """The values of a function's parameters.  Raises TypeError as the call itself would."""
+    a = source.node.args
+    names = [p.arg for p in (*a.posonlyargs, *a.args)]
+    if a.vararg or a.kwarg or a.kwonlyargs:
+        raise NotElements(f"{source.name} has * or ** parameters")
+    if len(args) > len(names):
+        raise TypeError(
+            f"{source.name}() takes {len(names)} positional arguments but {len(args)} were given"
+        )
+    bound = dict(zip(names, args, strict=False))
+    for name, value in named.items():
+        if name in bound or name not in names:
+            raise TypeError(f"{source.name}() got an unexpected keyword argument {name!r}")
+        bound[name] = value
+    for name, value in zip(names[len(names) - len(defaults) :], defaults, strict=True):
+        bound.setdefault(name, value)
+    missing = [n for n in names if n not in bound]
+    if missing:
+        raise TypeError(f"{source.name}() missing a required argument: {missing[0]!r}")
+    return bound

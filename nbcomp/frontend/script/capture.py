@@ -1,0 +1,48 @@
+"""Capture of a scripted function: its source is read, and its control flow kept."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from nbcomp.frontend.result import bind
+from nbcomp.frontend.script.interpreter import Interpreter
+from nbcomp.frontend.session import Session
+from nbcomp.frontend.trace import Capture, finish, name_of, signature_of, start
+from nbcomp.runtime.plan import Source
+
+
+def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Capture:
+    """The graph of a function, from its source, for these arguments.
+
+    Raises CaptureError where the program is not one, `Unsupported` for what is not compiled.
+    """
+    signature = signature_of(function)
+    values = bind(signature, args, kwargs, function)
+    session, lifter = start(name_of(function))
+    copy = lifter.lift(function, Source("object", session.name, function))
+    lifted = [
+        lifter.lift(value, Source("argument", i, name=name), name)
+        for i, (name, value) in enumerate(zip(signature.parameters, values, strict=True))
+    ]
+    try:
+        returned = _run(session, copy, signature, lifted)
+        return finish(session, lifter, signature, returned)
+    finally:
+        session.closed = True
+
+
+def _run(session: Session, function: Any, signature: inspect.Signature, lifted: list[Any]) -> Any:
+    """The value of a call: a plain function's statements are interpreted."""
+    env = dict(zip(signature.parameters, lifted, strict=True))
+    if isinstance(function, types.MethodType):
+        first = next(iter(inspect.signature(function.__func__).parameters))
+        env = {first: function.__self__, **env}
+        function = function.__func__
+    if not isinstance(function, types.FunctionType):  # an object that is called
+        method = type(function).__call__
+        env = {"self": function, **env}
+        function = method
+    return Interpreter(session, function, env).run()

@@ -1,0 +1,419 @@
+"""Expressions of element code: names, operators, subscripts, conditions.
+
+An expression's value is a number or part of an array at run time, or whatever Python object is
+known now.  What cannot be said in loops over elements raises `NotElements`.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import NbcompError
+from nbcomp.frontend.script.arithmetic import BINARY, COMPARE
+from nbcomp.frontend.script.arrays import Arrays
+from nbcomp.frontend.script.source import Source
+from nbcomp.frontend.script.values import (
+    PY_BOOL,
+    PY_INT,
+    Local,
+    LocalFunction,
+    Maybe,
+    NotElements,
+    Scalar,
+    Torn,
+    View,
+    describe,
+    is_number,
+    number,
+)
+from nbcomp.loop.grammar import If, Load, Stmt
+from nbcomp.types import BOOL
+
+Env = dict[str, Any]
+
+
+@dataclass(eq=False)
+class Frame:
+    """A function being written out: its variables, and where its other names are found."""
+
+    source: Source
+    env: Env
+    lookup: Callable[[str], Any]
+    label: str = ""  # of the block a `return` leaves
+    results: list[Any] = field(default_factory=list)  # what it returned so far
+    nested: int = 0  # control flow around the statement being written
+    loops: list[Any] = field(default_factory=list)
+
+
+class Expressions(Arrays):
+    """The values of expressions, in the frame that is being written."""
+
+    frame: Frame
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flagged: set[str] = set()
+        self.eager = False  # whether what is read is kept at once: something may change it
+
+    def value(self, node: ast.expr) -> Any:
+        """An expression's value."""
+        method = getattr(self, f"expr_{type(node).__name__}", None)
+        if method is None:
+            raise NotElements(f"`{ast.unparse(node)}` in a loop over elements", node)
+        outer, self.location = self.location, self.frame.source.at(node)
+        try:
+            return method(node)
+        except NotElements as error:
+            if error.node is None:
+                error.node = node
+            raise
+        except NbcompError as error:
+            if error.location is None:
+                raise type(error)(error.message, self.location, error.hint) from None
+            raise
+        finally:
+            self.location = outer
+
+    def expr_Constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def expr_Name(self, node: ast.Name) -> Any:
+        return self.read(node.id)
+
+    def read(self, name: str) -> Any:
+        """A variable's value."""
+        if name not in self.frame.env:
+            return self.entered(self.frame.lookup(name), name)
+        found = self.frame.env[name]
+        if isinstance(found, Maybe):
+            self.need_assigned(name)
+            found = found.value
+        if isinstance(found, Torn):
+            raise NotElements(
+                f"`{name}` is {found.one} on one way here and {found.other} on another"
+            )
+        if isinstance(found, Local):
+            s = self.value_of(found)
+            return self.keep(s, name) if self.eager else s
+        return found
+
+    def need_assigned(self, name: str) -> None:
+        """End the kernel where a variable that may be unassigned is."""
+        raise NotImplementedError
+
+    def entered(self, value: Any, name: str) -> Any:
+        """A value from outside the loops."""
+        raise NotImplementedError
+
+    def expr_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self.frozen(self.value(e)) for e in node.elts)
+
+    def frozen(self, value: Any) -> Any:
+        """A value that no later assignment changes."""
+        if isinstance(value, tuple):
+            return tuple(map(self.frozen, value))
+        return self.keep(value) if isinstance(value, Scalar) else value
+
+    # -------------------------------------------------------------------------------- operators
+
+    def expr_BinOp(self, node: ast.BinOp) -> Any:
+        a, b = self.value(node.left), self.value(node.right)
+        if type(node.op) not in BINARY:
+            raise NotElements(f"`{ast.unparse(node)}` in a loop over elements", node)
+        python, fn = BINARY[type(node.op)]
+        return self.binary(fn, python, self.scalar_of(a), self.scalar_of(b))
+
+    def scalar_of(self, value: Any) -> Any:
+        """A 0-d part of an array is its element."""
+        if isinstance(value, View):
+            if value.axes:
+                raise NotElements("an operation on a whole array")
+            return self.element(value)
+        return value
+
+    def expr_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return self.unary(node.op, self.scalar_of(self.value(node.operand)))
+
+    def expr_Compare(self, node: ast.Compare) -> Any:
+        left = self.frozen(self.value(node.left)) if len(node.ops) > 1 else self.value(node.left)
+        result: Any = None
+        sides = [left]
+
+        def next_one(op: ast.cmpop, right: ast.expr) -> Any:
+            sides.append(
+                self.value(right) if len(node.ops) == 1 else self.frozen(self.value(right))
+            )
+            return self.one_comparison(op, sides[-2], sides[-1])
+
+        for position, (op, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+            later = partial(next_one, op, right)
+            result = self.both(result, later, True) if position else later()
+            if len(sides) == position + 1:
+                break  # known to be false already
+        return result
+
+    def one_comparison(self, op: ast.cmpop, left: Any, right: Any) -> Any:
+        if isinstance(op, ast.Is | ast.IsNot):
+            same = left is right
+            if isinstance(left, Scalar) and right is not None:
+                raise NotElements("`is` between numbers", hint="use ==")
+            return same if isinstance(op, ast.Is) else not same
+        if isinstance(op, ast.In | ast.NotIn):
+            return self.membership(op, left, right)
+        python, fn = COMPARE[type(op)]
+        return self.compared(fn, python, self.scalar_of(left), self.scalar_of(right))
+
+    def membership(self, op: ast.cmpop, left: Any, right: Any) -> Any:
+        """`x in (1, 2, 3)`"""
+        if not isinstance(right, tuple | list):
+            raise NotElements(f"`in` of {describe(right)}")
+        left = self.frozen(self.scalar_of(left))
+        found: Any = False
+        for entry in right:
+            equal = self.compared("equal", operator.eq, left, self.scalar_of(entry))
+            found = self.both(found, partial(_identity, equal), False)
+        return found if isinstance(op, ast.In) else self.negated(found)
+
+    def expr_BoolOp(self, node: ast.BoolOp) -> Any:
+        is_and = isinstance(node.op, ast.And)
+        result = self.scalar_of(self.value(node.values[0]))
+        for later in node.values[1:]:
+            outer = dict(self.frame.env)
+            if is_and:
+                self.refine(node.values[0], True)
+            result = self.both(result, partial(self.number_at, later), is_and)
+            self.frame.env = {**self.frame.env, **{k: outer[k] for k in outer}}
+        return result
+
+    def number_at(self, node: ast.expr) -> Any:
+        """An expression's value, an element for a part without axes."""
+        return self.scalar_of(self.value(node))
+
+    def both(self, first: Any, later: Callable[[], Any], is_and: bool) -> Any:
+        """`first and later()` or `first or later()`, the second evaluated only if need be."""
+        truth = self.truth(first)
+        if not isinstance(truth, Scalar):
+            return later() if truth == is_and else first
+        first = self.keep(first) if isinstance(first, Scalar) else first
+        truth = self.truth(first)
+        with self.body() as body:
+            second = later()
+        if not is_number(second):
+            raise NotElements(f"`and` and `or` of {describe(second)}")
+        one, two = number(first), number(second)
+        if not body and one.dtype == two.dtype == BOOL:
+            fn = "logical_and" if is_and else "logical_or"
+            kind = two.kind if one.kind == two.kind else PY_BOOL
+            return Scalar(kind, self.apply(fn, one.expr, two.expr, dtype=BOOL), 0, 1)
+        return self.selected(truth, two if is_and else one, one if is_and else two, body, is_and)
+
+    def selected(
+        self, truth: Scalar, yes: Scalar, no: Scalar, body: list[Stmt], later_is_yes: bool
+    ) -> Scalar:
+        """yes if truth else no, where one of them comes with statements of its own."""
+        kind = self.joined(yes.kind, no.kind, "this value")
+        result = self.local(self.fresh("choice"), kind)
+        bodies: list[list[Stmt]] = []
+        for value, own in ((yes, later_is_yes), (no, not later_is_yes)):
+            with self.body() as stmts:
+                stmts.extend(body if own else [])
+                self.store(result, self.as_kind(value, kind, "this value").expr)
+            bodies.append(stmts)
+        self.add(If(truth.expr, tuple(bodies[0]), tuple(bodies[1]), self.location))
+        low, high = min(yes.low, no.low), max(yes.high, no.high)
+        return self.keep(Scalar(kind, Load(kind.dtype, result, ()), low, high))
+
+    def expr_IfExp(self, node: ast.IfExp) -> Any:
+        test = self.truth(self.scalar_of(self.value(node.test)))
+        if not isinstance(test, Scalar):
+            return self.value(node.body if test else node.orelse)
+        test = self.keep(test)
+        sides, bodies = [], []
+        for branch, holds in ((node.body, True), (node.orelse, False)):
+            outer = dict(self.frame.env)
+            self.refine(node.test, holds)
+            with self.body() as body:
+                sides.append(self.scalar_of(self.value(branch)))
+            self.frame.env = outer
+            bodies.append(body)
+        return self.one_of(test, sides[0], sides[1], bodies)
+
+    def one_of(self, test: Scalar, a: Any, b: Any, bodies: list[list[Stmt]]) -> Any:
+        """One of two values at run time."""
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b) and not any(bodies):
+            return tuple(self.one_of(test, x, y, [[], []]) for x, y in zip(a, b, strict=True))
+        if not (is_number(a) and is_number(b)):
+            if a is b:
+                return a
+            raise NotElements(f"a choice between {describe(a)} and {describe(b)}")
+        yes, no = number(a), number(b)
+        kind = self.joined(yes.kind, no.kind, "this value")
+        low, high = min(yes.low, no.low), max(yes.high, no.high)
+        if not any(bodies):
+            yes, no = (self.as_kind(s, kind, "this value") for s in (yes, no))
+            return Scalar(kind, self.choose(test.expr, yes.expr, no.expr), low, high)
+        result = self.local(self.fresh("choice"), kind)
+        for side, body in ((yes, bodies[0]), (no, bodies[1])):
+            with self.body() as stmts:
+                self.store(result, self.as_kind(side, kind, "this value").expr)
+            body.extend(stmts)
+        self.add(If(test.expr, tuple(bodies[0]), tuple(bodies[1]), self.location))
+        return self.keep(Scalar(kind, Load(kind.dtype, result, ()), low, high))
+
+    def expr_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        value = self.frozen(self.value(node.value))
+        self.assign(node.target, value)
+        return value
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """`target = value`"""
+        raise NotImplementedError
+
+    # ----------------------------------------------------------------------- parts of values
+
+    def expr_Subscript(self, node: ast.Subscript) -> Any:
+        base = self.value(node.value)
+        index = self.index(node.slice)
+        if isinstance(base, View):
+            found = self.part(base, index)
+            if found.axes:
+                return self.still(found)
+            element = self.element(found)
+            return self.keep(element) if self.eager else element
+        if isinstance(base, tuple | list | str) and not isinstance(index, Scalar):
+            return self.entered(base[index], "")
+        if isinstance(index, Scalar) and isinstance(base, tuple | list):
+            raise NotElements("a tuple indexed by a number known only at run time")
+        return self.entered(base[index], "")
+
+    def still(self, view: View) -> View:
+        """A part of an array whose place no later assignment changes."""
+        start = tuple(self.keep(Scalar(PY_INT, e), "at").expr for e in view.start)
+        return replace(view, start=start)
+
+    def index(self, node: ast.expr) -> Any:
+        """What is between brackets."""
+        if isinstance(node, ast.Tuple):
+            return tuple(map(self.index, node.elts))
+        if isinstance(node, ast.Slice):
+            parts = (node.lower, node.upper, node.step)
+            return slice(*(None if p is None else self.scalar_of(self.value(p)) for p in parts))
+        return self.scalar_of(self.value(node))
+
+    def expr_Slice(self, node: ast.Slice) -> Any:
+        return self.index(node)
+
+    def expr_Attribute(self, node: ast.Attribute) -> Any:
+        base = self.value(node.value)
+        if isinstance(base, View):
+            return self.attribute(base, node.attr)
+        if isinstance(base, Scalar):
+            if node.attr == "dtype" and base.kind.python is None:
+                return base.dtype
+            raise NotElements(f".{node.attr} of a number")
+        if isinstance(base, LocalFunction):
+            raise NotElements(f".{node.attr} of a function")
+        return self.entered(getattr(base, node.attr), node.attr)
+
+    def attribute(self, view: View, name: str) -> Any:
+        """What is known of an array, and its transpose."""
+        known = {
+            "shape": view.shape,
+            "ndim": len(view.shape),
+            "size": int(np.prod(view.shape, dtype=np.int64)),
+            "dtype": view.memory.buffer.dtype,
+        }
+        if name in known:
+            return known[name]
+        if name == "T":
+            return replace(view, axes=view.axes[::-1])
+        raise NotElements(f".{name} of an array in a loop over elements")
+
+    def expr_Lambda(self, node: ast.Lambda) -> Any:
+        source = Source(node, self.frame.source.file, "<lambda>")
+        return LocalFunction(source, self.frame, self.defaults(node.args))
+
+    def defaults(self, arguments: ast.arguments) -> tuple[Any, ...]:
+        """The values of default arguments."""
+        if arguments.kw_defaults or arguments.vararg or arguments.kwarg:
+            raise NotElements("* and ** parameters, and keyword-only ones")
+        return tuple(self.frozen(self.value(d)) for d in arguments.defaults)
+
+    # ------------------------------------------------------------------- what conditions tell
+
+    def refine(self, test: ast.expr, holds: bool) -> None:
+        """Narrow the bounds of variables by a condition that holds, or does not, from here on."""
+        match test:
+            case ast.UnaryOp(ast.Not(), operand):
+                self.refine(operand, not holds)
+            case ast.BoolOp(op, values) if isinstance(op, ast.And) == holds:
+                for v in values:
+                    self.refine(v, holds)
+            case ast.Compare(left, ops, comparators) if holds or len(ops) == 1:
+                sides = [left, *comparators]
+                for a, relation, b in zip(sides, ops, comparators, strict=False):
+                    self.narrow(a, type(relation), b, holds)
+
+    def narrow(self, a: ast.expr, op: type[ast.cmpop], b: ast.expr, holds: bool) -> None:
+        """One comparison of a variable with something whose bounds are known."""
+        op = op if holds else _OPPOSITE.get(op, op)
+        if not holds and op not in _MIRROR:
+            return
+        for one, relation, other in ((a, op, b), (b, _MIRROR.get(op, op), a)):
+            found = self.frame.env.get(one.id) if isinstance(one, ast.Name) else None
+            bounds = self.bounds_of(other)
+            if isinstance(found, Local | Scalar) and found.kind.is_int and bounds is not None:
+                allowed = _ALLOWED.get(relation)
+                low, high = allowed(*bounds) if allowed else (None, None)
+                assert isinstance(one, ast.Name)
+                new_low = found.low if low is None else max(found.low, low)
+                new_high = found.high if high is None else min(found.high, high)
+                self.frame.env[one.id] = replace(found, low=new_low, high=new_high)
+
+    def bounds_of(self, node: ast.expr) -> tuple[int, int] | None:
+        """The bounds of a whole number, found without writing anything; None if not known."""
+        with self.body():
+            names, fails = dict(self._names), self.fails
+            try:
+                value = self.scalar_of(self.value(node))
+                s = number(value)
+            except (NotElements, NbcompError, NotImplementedError):
+                return None
+            finally:
+                self._names, self.fails = names, fails
+        return (s.low, s.high) if s.kind.is_int else None
+
+
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
+_MIRROR: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt,
+    ast.Gt: ast.Lt,
+    ast.LtE: ast.GtE,
+    ast.GtE: ast.LtE,
+    ast.Eq: ast.Eq,
+}
+_ALLOWED: dict[type[ast.cmpop], Callable[[int, int], tuple[int | None, int | None]]] = {
+    ast.Lt: lambda low, high: (None, high - 1),
+    ast.LtE: lambda low, high: (None, high),
+    ast.Gt: lambda low, high: (low + 1, None),
+    ast.GtE: lambda low, high: (low, None),
+    ast.Eq: lambda low, high: (low, high),
+}
+
+
+def _identity(value: Any) -> Any:
+    return value

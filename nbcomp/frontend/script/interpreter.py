@@ -1,0 +1,203 @@
+"""Runs a scripted function's statements: those that work on whole arrays on tracers, as Python
+does, and loops over elements as kernels.
+
+Statements are taken in order.  As many as can be are written as one kernel (`region`); what cannot
+is executed, each statement as a small Python function of the variables it uses, and control flow is
+followed where it is known while compiling.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable
+from typing import Any
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.script.region import free_names, write_region
+from nbcomp.frontend.script.source import Source, names_in, source_of
+from nbcomp.frontend.session import Session
+
+MOST_ROUNDS = 20_000  # of a loop that is followed while compiling
+
+
+class Returned(Exception):
+    """The function is done: its value."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class _Break(Exception):
+    pass
+
+
+class _Continue(Exception):
+    pass
+
+
+class Interpreter:
+    """One call of a function whose source is at hand."""
+
+    def __init__(self, session: Session, function: types.FunctionType, env: dict[str, Any]) -> None:
+        self.session, self.function = session, function
+        self.source: Source = source_of(function)
+        self.env = env
+        self.free = free_names(function)
+        self.locals = names_in(list(self.source.body)).assigned | set(env)
+        self._code: dict[int, types.CodeType] = {}
+
+    def run(self) -> Any:
+        """The function's value."""
+        try:
+            self.block(list(self.source.body), set(), last=True)
+        except Returned as returned:
+            return returned.value
+        return None
+
+    def lookup(self, name: str) -> Any:
+        """A name that is not among the variables."""
+        if name in self.locals:
+            raise UnboundLocalError(
+                f"cannot access local variable '{name}' where it is not associated with a value"
+            )
+        return self.free(name)
+
+    # ------------------------------------------------------------------------------ statements
+
+    def block(self, body: list[ast.stmt], needed: set[str], last: bool = False) -> None:
+        """Statements in order.  needed: variables read after them."""
+        position = 0
+        while position < len(body):
+            rest = body[position:]
+            written = write_region(
+                self.session, self.source, rest, self.env, self.lookup, needed, last
+            )
+            if written is not None:
+                self.env.update(written.env)
+                if written.returned:
+                    raise Returned(written.value)
+                position += written.count
+                continue
+            after = names_in(rest[1:]).read | needed
+            self.statement(rest[0], after)
+            position += 1
+
+    def statement(self, node: ast.stmt, needed: set[str]) -> None:
+        """One statement, on whole arrays."""
+        method: Callable[[Any, set[str]], None] | None = getattr(
+            self, f"stmt_{type(node).__name__}", None
+        )
+        if method is not None:
+            method(node, needed)
+        else:
+            self.execute(node)
+
+    def stmt_If(self, node: ast.If, needed: set[str]) -> None:
+        self.block(node.body if self.evaluate(node.test) else node.orelse, needed)
+
+    def stmt_While(self, node: ast.While, needed: set[str]) -> None:
+        inner = names_in([node]).read | needed
+        for _ in range(MOST_ROUNDS):
+            if not self.evaluate(node.test):
+                self.block(node.orelse, needed)
+                return
+            if self.one_round(node.body, inner):
+                return
+        raise Unsupported(
+            f"`while {ast.unparse(node.test)}` went round {MOST_ROUNDS} times while compiling",
+            self.source.at(node),
+        )
+
+    def stmt_For(self, node: ast.For, needed: set[str]) -> None:
+        inner = names_in([node]).read | needed
+        for item in self.evaluate(node.iter):
+            self.env["nbcomp item"] = item
+            self.assign(node.target, "nbcomp item")
+            if self.one_round(node.body, inner):
+                return
+        self.block(node.orelse, needed)
+
+    def one_round(self, body: list[ast.stmt], needed: set[str]) -> bool:
+        """One round of a loop; whether it was left."""
+        try:
+            self.block(body, needed)
+        except _Break:
+            return True
+        except _Continue:
+            pass
+        return False
+
+    def stmt_Break(self, node: ast.Break, needed: set[str]) -> None:
+        raise _Break
+
+    def stmt_Continue(self, node: ast.Continue, needed: set[str]) -> None:
+        raise _Continue
+
+    def stmt_Return(self, node: ast.Return, needed: set[str]) -> None:
+        raise Returned(None if node.value is None else self.evaluate(node.value))
+
+    def assign(self, target: ast.expr, name: str) -> None:
+        """`target = ` a value that is kept under a name no program can have."""
+        value = self.env.pop(name)
+        parameter = "nbcomp_item"
+        self.env[parameter] = value
+        statement = ast.Assign([target], ast.Name(parameter, ast.Load()))
+        ast.copy_location(statement, target)
+        ast.copy_location(statement.value, target)
+        self.execute(statement)
+        del self.env[parameter]
+
+    # -------------------------------------------------------------------------- Python's own way
+
+    def evaluate(self, node: ast.expr) -> Any:
+        """An expression's value."""
+        statement = ast.copy_location(ast.Return(node), node)
+        return self._call(statement, [])
+
+    def execute(self, node: ast.stmt) -> None:
+        """A statement without control flow."""
+        assigned = sorted(names_in([node]).assigned)
+        values = self._call(node, assigned)
+        if isinstance(node, ast.Delete):
+            for name in assigned:
+                self.env.pop(name, None)
+        elif values is not None:
+            self.env.update(zip(assigned, values, strict=True))
+
+    def _call(self, node: ast.stmt, results: list[str]) -> Any:
+        """Run a statement as the body of a function of the variables it uses."""
+        names = names_in([node])
+        used = sorted(names.read | names.assigned)
+        given = [n for n in used if n in self.env]
+        cells = [n for n in used if n in self.function.__code__.co_freevars and n not in given]
+        unset = [n for n in used if n in self.locals and n not in given]
+        code = self._compiled(node, [*given, *cells], unset, results)
+        call = types.FunctionType(code, self.function.__globals__, self.source.name)
+        return call(*(self.env[n] for n in given), *(self.free(n) for n in cells))
+
+    def _compiled(
+        self, node: ast.stmt, parameters: list[str], unset: list[str], results: list[str]
+    ) -> types.CodeType:
+        never: list[ast.stmt] = [
+            ast.If(ast.Constant(0), [ast.Assign([ast.Name(n, ast.Store())], ast.Constant(0))], [])
+            for n in unset
+        ]
+        values = [ast.Name(n, ast.Load()) for n in results]
+        back: list[ast.stmt] = (
+            [ast.Return(ast.Tuple(list(values), ast.Load()))]
+            if results and not isinstance(node, ast.Delete)
+            else []
+        )
+        name = self.source.name if self.source.name.isidentifier() else "lambda_"
+        arguments = ast.arguments([], [ast.arg(p) for p in parameters], None, [], [], None, [])
+        function = ast.FunctionDef(name, arguments, [*never, node, *back], [], None)
+        if hasattr(function, "type_params"):
+            function.type_params = []
+        ast.copy_location(function, node)
+        for part in (*never, *back):
+            ast.copy_location(part, node)
+        ast.fix_missing_locations(function)
+        module = compile(ast.Module([function], []), self.source.file, "exec")
+        return next(c for c in module.co_consts if isinstance(c, types.CodeType))

@@ -1,0 +1,421 @@
+"""A run of statements as one kernel: from the values around them to a node of the graph and back.
+
+Arrays and run-time numbers become operands, what the statements write becomes results, and so do
+the numbers that are needed afterwards.  Knows sessions and tracers on one side, the writing of
+element code on the other.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.number import Number, symbol
+from nbcomp.frontend.script.assignments import Restart
+from nbcomp.frontend.script.expressions import Frame
+from nbcomp.frontend.script.source import Source, names_in
+from nbcomp.frontend.script.statements import Statements
+from nbcomp.frontend.script.values import (
+    PYTHON,
+    Axis,
+    Kind,
+    Local,
+    LocalFunction,
+    Maybe,
+    Memory,
+    NotElements,
+    Scalar,
+    Torn,
+    View,
+    describe,
+    number,
+)
+from nbcomp.frontend.session import Session
+from nbcomp.frontend.storage import Place, Storage
+from nbcomp.frontend.tracer import Tracer, read
+from nbcomp.graph.control import Loops, Result
+from nbcomp.graph.ir import Node, apply, at
+from nbcomp.loop.grammar import (
+    Alloc,
+    Block,
+    Buffer,
+    For,
+    If,
+    Kernel,
+    Load,
+    Stmt,
+    Store,
+    While,
+    affine,
+    bodies,
+    loads_of,
+    walk,
+    with_buffers,
+)
+from nbcomp.types import contiguous_strides
+
+MAKERS = (np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like)
+WORD = 2**31  # ints up to here, which are most, need fewer checks
+MANY_RESTARTS = 64
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a region became.  env: the variables after it.  returned: whether the function ends."""
+
+    count: int  # statements
+    env: dict[str, Any]
+    returned: bool
+    value: Any
+
+
+class Region(Statements):
+    """One attempt at writing statements as a kernel."""
+
+    def __init__(
+        self, session: Session, source: Source, env: dict[str, Any], lookup: Callable[[str], Any]
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.memories: dict[int, Memory] = {}  # by storage
+        self.operands: list[tuple[Buffer, Node, Memory | None]] = []
+        self._numbers: dict[Node, Scalar] = {}
+        self.frame = Frame(source, {}, lookup, "return")
+        self._outside = env
+
+    def enter_all(self, names: set[str]) -> None:
+        """Bring in the variables around that the statements use."""
+        for name in sorted(names & self._outside.keys()):
+            try:
+                self.frame.env[name] = self.entered(self._outside[name], name)
+            except (NotElements, Unsupported):
+                self.frame.env[name] = Torn(describe(self._outside[name]), "what is not compiled")
+
+    # -------------------------------------------------------------------------------- entering
+
+    def entered(self, value: Any, name: str) -> Any:
+        if type(value) is Tracer:
+            return self.array(value, name)
+        if type(value) is Number:
+            return self.argument(value, name)
+        if type(value) is np.ndarray:
+            return self.array(self.session.foreign(value), name)
+        if type(value) is tuple:
+            return tuple(self.entered(v, name) for v in value)
+        return value
+
+    def array(self, tracer: Tracer, name: str) -> Any:
+        """An array as memory of the kernel's; a scalar as a number."""
+        if tracer._scalar:
+            kind = Kind(tracer._type.dtype, tracer._python)
+            return self.number_from(read(tracer), kind, name, *kind.bounds())
+        storage = tracer._place.storage
+        known = self.memories.get(id(storage))
+        plain = not tracer._place.views
+        if known is not None:
+            if known.origin._place is tracer._place or (plain and not known.origin._place.views):
+                return _whole(known)
+            raise NotElements("two arrays that share memory in a loop over elements")
+        node = read(tracer)
+        buffer = self.operand(node, name or node.name or "array", node.type.dtype, node.shape)
+        memory = Memory(buffer, name or node.name or "the array", tracer, True)
+        self.memories[id(storage)] = memory
+        self.operands[-1] = (buffer, node, memory)
+        return _whole(memory)
+
+    def argument(self, value: Number, name: str) -> Any:
+        """A Python number read at run time."""
+        found = symbol(value)
+        if not isinstance(found, Node):
+            return found
+        kind = PYTHON[type(value._value)]
+        low, high = kind.bounds()
+        if kind.is_int:
+            assert isinstance(value._value, int)
+            if -WORD <= value._value < WORD:
+                low, high = -WORD, WORD - 1
+            for root in value._roots:
+                self.session.limit(root, low, high)
+        return self.number_from(found, kind, name, low, high)
+
+    def number_from(self, node: Node, kind: Kind, name: str, low: int, high: int) -> Scalar:
+        """A 0-d operand."""
+        if node not in self._numbers:
+            buffer = self.operand(node, name or node.name or "value", node.type.dtype, ())
+            load = Load(buffer.dtype, buffer, ())
+            self._numbers[node] = Scalar(kind, load, low, high)
+        return self._numbers[node]
+
+    def operand(self, node: Node, name: str, dtype: Any, shape: tuple[int, ...]) -> Buffer:
+        made = Buffer(self.fresh(name), dtype, shape, contiguous_strides(shape), "input")
+        self.operands.append((made, node, None))
+        return made
+
+    def original(self, value: Any) -> Any:
+        value = getattr(value, "_ufunc", value) if isinstance(value, np.ufunc) else value
+        return self.session.numpy_function(value)
+
+    def names_of(self, function: types.FunctionType) -> Callable[[str], Any]:
+        return free_names(function)
+
+    def other(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        """Arrays that are made where the statements are run once are made before all of them."""
+        once = not self.frame.nested and not self.depth and not self.depth_of_loops
+        if once and function in MAKERS:
+            values = [self.given(a) for a in (*args, *named.values())]
+            count = len(args)
+            made = self.session.call(
+                function, tuple(values[:count]), dict(zip(named, values[count:], strict=True))
+            )
+            return self.array(made, "")
+        return super().other(function, args, named, node)
+
+    def given(self, value: Any) -> Any:
+        """An argument of a function that makes an array."""
+        if isinstance(value, View) and value.whole:
+            return value.memory.origin
+        if isinstance(value, Scalar | View):
+            raise NotElements("an array of a size or value known only at run time")
+        return tuple(map(self.given, value)) if isinstance(value, tuple) else value
+
+    # ---------------------------------------------------------------------------------- leaving
+
+    def kernel(
+        self, name: str, results: list[tuple[str, Scalar]]
+    ) -> tuple[Kernel, list[int], list[Node]]:
+        """The kernel, which operands it changes, and the operands' nodes."""
+        outputs = []
+        if not results and self.fails:
+            results = [("done", number(True))]  # something for the graph to reach it by
+        for label, s in results:
+            out = Buffer(self.fresh(label), s.dtype, (), (), "output")
+            outputs.append(out)
+            self.add(Store(out, (), s.expr, self.location))
+        stmts = without_unread(tuple(self.stmts))
+        touched = {b.name for s in stmts for b in _buffers(s)}
+        kept = [o for o in self.operands if o[0].name in touched]
+        written = {m.buffer.name for _, _, m in kept if m is not None and m.written}
+        allocs = [Alloc(b) for b in self.locals.values() if b.name in touched]
+        changed = {b.name: replace(b, role="output") for b, _, _ in kept if b.name in written}
+        stmts = with_buffers(stmts, lambda b: changed.get(b.name, b))
+        buffers = tuple(changed.get(b.name, b) for b, _, _ in kept)
+        body = Block((*allocs, *stmts), self.location)
+        kernel = Kernel(name, (*buffers, *outputs), (body,), self.location, written=True)
+        positions = [k for k, (b, _, _) in enumerate(kept) if b.name in written]
+        return kernel, positions, [n for _, n, _ in kept]
+
+    def node(self, name: str, results: list[tuple[str, Scalar]]) -> list[Node]:
+        """The region as a node: its results, after the arrays' new contents are put in place."""
+        kernel, updated, nodes = self.kernel(name, results)
+        with at(self.frame.source.at(self.frame.source.node)):
+            loops = apply(Loops(kernel, tuple(updated)), *nodes, name=name)
+            types_ = loops.op.results()  # type: ignore[attr-defined]
+            made = [apply(Result(k, t), loops) for k, t in enumerate(types_)]
+        memories = {id(m.buffer): m for m in self.memories.values()}
+        names = {m.buffer.name: m for m in memories.values()}
+        for k, position in enumerate(updated):
+            memory = names[kernel.buffers[position].name]
+            new = replace(made[k], name=memory.buffer.name)
+            memory.origin._place.write(new)
+        if self.fails:
+            self.session.effects.append(loops)
+        return made[len(updated) :]
+
+
+def _whole(memory: Memory) -> View:
+    shape = memory.buffer.shape
+    axes = tuple(Axis(k, 1, n) for k, n in enumerate(shape))
+    return View(memory, tuple(affine(0) for _ in shape), axes)
+
+
+def _buffers(stmt: Stmt) -> list[Buffer]:
+    found = [e.buffer for e in loads_of((stmt,))]
+    return found + [s.buffer for s in walk((stmt,)) if isinstance(s, Store)]
+
+
+def without_unread(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The statements without variables that nobody reads."""
+    while True:
+        read_ = {e.buffer.name for e in loads_of(stmts) if e.buffer.role == "local"}
+        kept = _without(stmts, read_)
+        if len(list(walk(kept))) == len(list(walk(stmts))):
+            return kept
+        stmts = kept
+
+
+def _without(stmts: tuple[Stmt, ...], read_: set[str]) -> tuple[Stmt, ...]:
+    result: list[Stmt] = []
+    for stmt in stmts:
+        if (
+            isinstance(stmt, Store)
+            and stmt.buffer.role == "local"
+            and stmt.buffer.name not in read_
+        ):
+            continue
+        if isinstance(stmt, If):
+            yes, no = _without(stmt.yes, read_), _without(stmt.no, read_)
+            if yes or no:
+                result.append(replace(stmt, yes=yes, no=no))
+        elif isinstance(stmt, For | While | Block) and bodies(stmt):
+            result.append(replace(stmt, body=_without(stmt.body, read_)))
+        else:
+            result.append(stmt)
+    return tuple(result)
+
+
+def free_names(function: types.FunctionType) -> Callable[[str], Any]:
+    """How the names of a function are found that are not its own: closure, globals, builtins."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+    def lookup(name: str) -> Any:
+        if name in cells:
+            return cells[name].cell_contents
+        try:
+            return function.__globals__[name]
+        except KeyError:
+            builtins_ = function.__globals__["__builtins__"]
+            if name in builtins_:
+                return builtins_[name]
+        raise NameError(f"name {name!r} is not defined")
+
+    return lookup
+
+
+def write_region(
+    session: Session,
+    source: Source,
+    body: list[ast.stmt],
+    env: dict[str, Any],
+    lookup: Callable[[str], Any],
+    needed: set[str],
+    last: bool,
+) -> Written | None:
+    """Write as many of the statements as can be as one kernel; None if there is no loop in them.
+
+    needed: variables that are read after these statements.  last: whether the function ends with
+    them.
+    """
+    learnt: Region | None = None
+    count = len(body)
+    for _ in range(MANY_RESTARTS):
+        region = Region(session, source, env, lookup)
+        if learnt is not None:
+            region.kinds, region.flagged = learnt.kinds, learnt.flagged
+            region.wide, region.result_kinds = learnt.wide, learnt.result_kinds
+        try:
+            done = _write(region, body[:count])
+            if not any(map(_worth, body[:done])):
+                return None
+            if done == count:
+                return _finish(region, body, count, needed, last)
+        except Restart:
+            learnt = region
+            continue
+        count = done
+    raise Unsupported("the types of variables do not settle")
+
+
+def _write(region: Region, body: list[ast.stmt]) -> int:
+    """Write statements up to the first that cannot be; how many were."""
+    names = names_in(body)
+    region.enter_all(names.read | names.assigned)
+    region.start_flags(body)
+    for name in region.flagged & region.frame.env.keys():
+        region.bind(name, region.frame.env[name])
+    for position, stmt in enumerate(body):
+        if region.dead:
+            return len(body)
+        try:
+            region.statement(stmt)
+        except NotElements as error:
+            region.session.note_refusal(stmt, error)
+            return position
+    return len(body)
+
+
+def _worth(stmt: ast.stmt) -> bool:
+    """Whether a statement is better in a kernel: a loop, or a change of an element."""
+    for node in ast.walk(stmt):
+        if isinstance(node, ast.For | ast.While):
+            return True
+    targets = stmt.targets if isinstance(stmt, ast.Assign) else []
+    targets = [stmt.target] if isinstance(stmt, ast.AugAssign) else targets
+    return any(isinstance(t, ast.Subscript) for t in targets)
+
+
+def _finish(
+    region: Region, body: list[ast.stmt], count: int, needed: set[str], last: bool
+) -> Written | None:
+    """The region's node, and the variables after it."""
+    rest = names_in(body[count:])
+    ends = last and count == len(body)
+    returned = bool(region.frame.results)
+    if returned and not region.dead and not ends:
+        return None
+    if returned or (ends and not region.dead):
+        return _returned(region, count)
+    wanted = (needed | rest.read) & names_in(body[:count]).assigned
+    values = {n: region.frame.env[n] for n in sorted(wanted) if n in region.frame.env}
+    leaves: list[tuple[str, Scalar]] = []
+    for name, value in values.items():
+        if isinstance(value, Maybe):
+            region.need_assigned(name)
+            value = value.value
+        _leaves_of(region, name, value, leaves)
+    made = iter(region.node(_title(region), leaves))
+    env = {n: _outside(region, _settled(v), made) for n, v in values.items()}
+    return Written(count, env, False, None)
+
+
+def _returned(region: Region, count: int) -> Written:
+    if not region.dead:
+        region.stmt_Return(ast.Return(None))
+    region.dead = False
+    stmts, region.stmts = region.stmts, []
+    region.add_function(region.frame, stmts)
+    value = region.result_of(region.frame)
+    leaves: list[tuple[str, Scalar]] = []
+    _leaves_of(region, "result", value, leaves)
+    made = iter(region.node(_title(region), leaves))
+    return Written(count, {}, True, _outside(region, value, made))
+
+
+def _title(region: Region) -> str:
+    return region.frame.source.name.strip("<>") + "_loops"
+
+
+def _settled(value: Any) -> Any:
+    return value.value if isinstance(value, Maybe) else value
+
+
+def _leaves_of(region: Region, name: str, value: Any, leaves: list[tuple[str, Scalar]]) -> None:
+    """The run-time numbers in a value, which become results of the kernel."""
+    if isinstance(value, tuple):
+        for v in value:
+            _leaves_of(region, name, v, leaves)
+    elif isinstance(value, Local | Scalar):
+        s = region.value_of(value) if isinstance(value, Local) else value
+        leaves.append((name, s))
+    elif isinstance(value, View) and not value.whole:
+        raise Unsupported(f"`{name}` is part of an array, and is used after the loop")
+    elif isinstance(value, Torn | LocalFunction):
+        raise Unsupported(f"`{name}` is used after the loop, where it is {describe(value)}")
+
+
+def _outside(region: Region, value: Any, made: Any) -> Any:
+    """A value as the statements after the region see it."""
+    if isinstance(value, tuple):
+        return tuple(_outside(region, v, made) for v in value)
+    if isinstance(value, Local | Scalar):
+        kind, node = value.kind, next(made)
+        weak = kind.python in (int, float)
+        tracer = Tracer(region.session, Place(Storage(replace(node, weak=weak))), True)
+        tracer._python = kind.python
+        return tracer
+    return value.memory.origin if isinstance(value, View) else value

@@ -1,0 +1,130 @@
+"""The source of a function: its syntax tree, with the positions of the file or cell it is in.
+
+Knows Python's syntax and where cells keep their text; nothing of arrays.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import textwrap
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from nbcomp.errors import CaptureError
+from nbcomp.record import Location
+
+Definition = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function's definition, and the file or cell it is in."""
+
+    node: Definition
+    file: str
+    name: str
+
+    def at(self, node: ast.AST) -> Location:
+        """Where a part of it is."""
+        line = getattr(node, "lineno", self.node.lineno)
+        column = getattr(node, "col_offset", 0)
+        end, end_column = getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
+        return Location(self.file, line, column, end or 0, end_column or 0, self.name)
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        """The statements; a lambda is one `return`."""
+        if isinstance(self.node, ast.FunctionDef):
+            return self.node.body
+        value = self.node.body
+        return [ast.copy_location(ast.Return(value), value)]
+
+
+def source_of(function: types.FunctionType) -> Source:
+    """The definition of a function written in Python.
+
+    Raises CaptureError when its text is not at hand, or is no longer the one that was compiled.
+    """
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    for node in _definitions(code.co_filename, "".join(lines)):
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        named = getattr(node, "name", "<lambda>") == code.co_name
+        if first == code.co_firstlineno and named and _same_arguments(node, code):
+            return Source(node, code.co_filename, code.co_name)
+    raise CaptureError(
+        f"the source of {function.__name__} is not at hand",
+        Location(code.co_filename, code.co_firstlineno, function=function.__name__),
+        "define it in a cell or a file",
+    )
+
+
+@lru_cache(maxsize=64)
+def _definitions(file: str, text: str) -> tuple[Definition, ...]:
+    """The functions defined in a text."""
+    for attempt in (text, textwrap.dedent(text)):
+        try:
+            tree = ast.parse(attempt)
+        except (SyntaxError, ValueError):
+            continue
+        return tuple(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda))
+    return ()
+
+
+def _same_arguments(node: Definition, code: types.CodeType) -> bool:
+    a = node.args
+    names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+    return names == list(code.co_varnames[: len(names)])
+
+
+# ------------------------------------------------------------------------------------- names
+
+
+@dataclass
+class Names(ast.NodeVisitor):
+    """The variables a piece of a function assigns and reads, nested functions' reads included."""
+
+    assigned: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
+    jumps: bool = False  # it holds a `return`
+
+    def visit_Name(self, node: ast.Name) -> None:
+        where = self.read if isinstance(node.ctx, ast.Load) else self.assigned
+        where.add(node.id)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self.read.add(node.target.id)
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.assigned.add(node.name)
+        self._inner(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._inner(node)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        self.jumps = True
+        self.generic_visit(node)
+
+    def _inner(self, node: ast.FunctionDef | ast.Lambda) -> None:
+        inner = Names()
+        body = node.body if isinstance(node.body, list) else [node.body]
+        for part in body:
+            inner.visit(part)
+        own = {a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+        self.read |= inner.read - own - inner.assigned
+        for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(default)
+
+
+def names_in(nodes: Sequence[ast.AST]) -> Names:
+    """The variables of some statements."""
+    found = Names()
+    for node in nodes:
+        found.visit(node)
+    return found

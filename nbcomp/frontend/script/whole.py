@@ -1,0 +1,172 @@
+"""Arithmetic of Python ints: 64 bits wide, and checked.
+
+A result whose bounds show that it fits is computed as it is; any other is checked, and what leaves
+64 bits ends the kernel.  Sums and multiples of loop variables stay affine.
+"""
+
+from __future__ import annotations
+
+from nbcomp.frontend.script.emitter import Emitter
+from nbcomp.frontend.script.values import (
+    INT_HIGH,
+    INT_LOW,
+    PY_BOOL,
+    PY_INT,
+    NotElements,
+    Scalar,
+    as_index,
+    from_index,
+    number,
+)
+from nbcomp.loop.grammar import Affine, Const, Expr, index_add, index_scale
+from nbcomp.types import BOOL
+
+ZERO = {
+    "divide": "division by zero",
+    "floor_divide": "integer division or modulo by zero",
+    "remainder": "integer modulo by zero",
+}
+LONG_POWER = 64  # a constant exponent up to here is written as products
+
+
+class WholeNumbers(Emitter):
+    """Operators on Python ints."""
+
+    def to_int(self, s: Scalar) -> Scalar:
+        """A bool as an int."""
+        return Scalar(PY_INT, self.cast(s.expr, PY_INT), s.low, s.high) if s.kind is PY_BOOL else s
+
+    def checked(self, fn: str, a: Scalar, b: Scalar, low: int, high: int) -> Scalar:
+        """A sum, difference or product whose true bounds are low..high."""
+        fits = low >= INT_LOW and high <= INT_HIGH
+        if not fits:
+            a, b = self.keep(a), self.keep(b)
+            bad = self.apply(f"{fn}_overflows", a.expr, b.expr, dtype=BOOL)
+            self.fail_if(bad, "OverflowError", "a Python int leaves 64 bits")
+        expr = self.index_arithmetic(fn, a.expr, b.expr) if fits else None
+        expr = expr or self.apply(fn, a.expr, b.expr)
+        return Scalar(PY_INT, expr, max(low, INT_LOW), min(high, INT_HIGH))
+
+    def index_arithmetic(self, fn: str, a: Expr, b: Expr) -> Expr | None:
+        """Sums and multiples of loop variables stay affine."""
+        a, b = as_index(a), as_index(b)
+        if not (isinstance(a, Affine) and isinstance(b, Affine)):
+            return None
+        if fn == "multiply":
+            if a.terms and b.terms:
+                return None
+            many, once = (a, b) if a.terms else (b, a)
+            return from_index(index_scale(many, once.constant))
+        return from_index(index_add(a, b if fn == "add" else index_scale(b, -1)))
+
+    def int_add(self, a: Scalar, b: Scalar) -> Scalar:
+        """a + b"""
+        return self.checked("add", a, b, a.low + b.low, a.high + b.high)
+
+    def int_subtract(self, a: Scalar, b: Scalar) -> Scalar:
+        """a - b"""
+        return self.checked("subtract", a, b, a.low - b.high, a.high - b.low)
+
+    def int_multiply(self, a: Scalar, b: Scalar) -> Scalar:
+        """a * b"""
+        corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+        return self.checked("multiply", a, b, min(corners), max(corners))
+
+    def int_floor_divide(self, a: Scalar, b: Scalar) -> Scalar:
+        """a // b"""
+        b = self.nonzero(b, ZERO["floor_divide"])
+        if b.low <= -1 <= b.high and a.low == INT_LOW:
+            a, b = self.keep(a), self.keep(b)
+            smallest = self.compare("equal", a.expr, self.int_const(INT_LOW))
+            one = self.compare("equal", b.expr, self.int_const(-1))
+            both = self.apply("logical_and", smallest, one, dtype=BOOL)
+            self.fail_if(both, "OverflowError", "a Python int leaves 64 bits")
+        size = max(abs(a.low), abs(a.high))
+        low, high = -size - 1, size
+        if b.low > 0:
+            low, high = min(a.low, a.low // b.low), max(a.high // b.low, a.high // b.high, 0)
+            low = a.low // b.low if a.low < 0 else a.low // b.high
+        return self.bounded("floor_divide", a, b, low, high)
+
+    def int_remainder(self, a: Scalar, b: Scalar) -> Scalar:
+        """a % b, with the sign of b."""
+        b = self.nonzero(b, ZERO["remainder"])
+        low, high = min(b.low + 1, 0), max(b.high - 1, 0)
+        if a.low >= 0 and b.low > 0:
+            low, high = 0, min(high, a.high)
+        return self.bounded("remainder", a, b, low, high)
+
+    def int_power(self, a: Scalar, b: Scalar) -> Scalar:
+        """a ** b for a constant b that is not negative."""
+        if not isinstance(b.expr, Const) or not 0 <= b.low <= LONG_POWER:
+            raise NotElements(
+                "a whole number to a power that is known only at run time, or negative",
+                hint="write a constant power, or float(x) ** n",
+            )
+        result = number(1)
+        a = self.keep(a)
+        for _ in range(b.low):
+            result = self.keep(self.int_multiply(result, a)) if result.low != 1 else a
+        return result
+
+    def int_bitwise_and(self, a: Scalar, b: Scalar) -> Scalar:
+        """a & b"""
+        highs = [s.high for s in (a, b) if s.low >= 0]
+        low, high = (0, min(highs)) if highs else (INT_LOW, INT_HIGH)
+        return self.bounded("bitwise_and", a, b, low, high)
+
+    def int_bitwise_or(self, a: Scalar, b: Scalar) -> Scalar:
+        """a | b"""
+        return self.bounded("bitwise_or", a, b, *self.bits(a, b))
+
+    def int_bitwise_xor(self, a: Scalar, b: Scalar) -> Scalar:
+        """a ^ b"""
+        return self.bounded("bitwise_xor", a, b, *self.bits(a, b))
+
+    def int_left_shift(self, a: Scalar, b: Scalar) -> Scalar:
+        """a << b"""
+        b = self.shift_count(b)
+        most = min(b.high, 64)
+        low, high = min(a.low << most, a.low), max(a.high << most, a.high)
+        if low < INT_LOW or high > INT_HIGH or b.high >= 64:
+            a, b = self.keep(a), self.keep(b)
+            shifted = self.keep(self.bounded("left_shift", a, b, low, high))
+            back = self.apply("right_shift", shifted.expr, b.expr)
+            lost = self.compare("not_equal", back, a.expr)
+            self.fail_if(lost, "OverflowError", "a Python int leaves 64 bits")
+            return shifted
+        return self.bounded("left_shift", a, b, low, high)
+
+    def int_right_shift(self, a: Scalar, b: Scalar) -> Scalar:
+        """a >> b"""
+        b = self.shift_count(b)
+        least, most = min(max(b.low, 0), 64), min(max(b.high, 0), 64)
+        low = min(a.low >> least, a.low >> most)
+        high = max(a.high >> least, a.high >> most)
+        return self.bounded("right_shift", a, b, low, high)
+
+    def nonzero(self, b: Scalar, message: str) -> Scalar:
+        """A divisor, which is not zero from here on."""
+        if b.low <= 0 <= b.high:
+            b = self.keep(b)
+            zero = self.compare("equal", b.expr, self.int_const(0))
+            self.fail_if(zero, "ZeroDivisionError", message)
+        return b
+
+    def bounded(self, fn: str, a: Scalar, b: Scalar, low: int, high: int) -> Scalar:
+        """An operation that stays within 64 bits."""
+        expr = self.apply(fn, a.expr, b.expr)
+        return Scalar(PY_INT, expr, max(low, INT_LOW), min(high, INT_HIGH))
+
+    def bits(self, a: Scalar, b: Scalar) -> tuple[int, int]:
+        """Bounds of what has no more bits than either."""
+        size = 1 << max(x.bit_length() for x in (a.low, a.high, b.low, b.high))
+        return (0 if a.low >= 0 and b.low >= 0 else -size), size - 1
+
+    def shift_count(self, b: Scalar) -> Scalar:
+        """A shift count, which is not negative from here on."""
+        if b.low < 0:
+            b = self.keep(b)
+            bad = self.compare("less", b.expr, self.int_const(0))
+            self.fail_if(bad, "ValueError", "negative shift count")
+        return b

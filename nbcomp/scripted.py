@@ -1,0 +1,93 @@
+"""`script`: a function compiled from its source, control flow and loops over elements included.
+
+Like `jit` it compiles on the first call with each signature.  Where the machine code finds what
+Python would raise for (an index out of bounds, a division by zero, a whole number beyond 64 bits)
+the call is run by Python, unless arrays of the caller's were changed in place by then: the error is
+raised as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from nbcomp.compiled import Compiled, CompiledKernel
+from nbcomp.errors import NbcompError
+from nbcomp.frontend.script.capture import capture
+from nbcomp.frontend.trace import Capture
+from nbcomp.graph.control import Loops, exception
+from nbcomp.graph.ir import Graph
+from nbcomp.jitted import Jit
+from nbcomp.loop.grammar import STATUS_BITS, failures
+from nbcomp.runtime.plan import Plan
+
+
+class Script(Jit):
+    """A scripted function."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the newest variant, as it was written.
+
+        Raises NbcompError before the first call: a graph has the types of its inputs.
+        """
+        if self.compiled is None:
+            raise NbcompError(
+                f"{self.__name__} has no graph yet", hint="call it once: types come from arguments"
+            )
+        return self.compiled.captured
+
+    def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture:
+        return capture(self.__wrapped__, args, kwargs)
+
+    def failed(
+        self,
+        args: tuple[Any, ...],
+        plan: Plan,
+        step: int,
+        status: int,
+        kwargs: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Any:
+        variant = next((v for v in self.variants if v.plan is plan), None)
+        kernel = _kernel_at(variant, step) if variant is not None else None
+        if kernel is None or not _in_place(kernel):
+            return super().failed(args, plan, step, status, kwargs)
+        code, detail = status & ((1 << STATUS_BITS) - 1), status >> STATUS_BITS
+        raise exception(failures(kernel.kernel)[code - 1], detail)
+
+    def __repr__(self) -> str:
+        return f"<nbcomp.script {self.__qualname__}: {len(self.variants)} signatures compiled>"
+
+
+def _kernel_at(compiled: Compiled, step: int) -> CompiledKernel | None:
+    """The kernel that a step of the plan belongs to."""
+    position = 0
+    kernels = iter(compiled.kernels)
+    for part in compiled.program.steps:
+        if not hasattr(part, "kernel"):
+            position += 1
+            continue
+        kernel = next(kernels)
+        position += len(kernel.code.stages)
+        if step < position:
+            return kernel
+    return None
+
+
+def _in_place(kernel: CompiledKernel) -> bool:
+    op = kernel.group.nodes[0].op if kernel.group.nodes else None
+    return isinstance(op, Loops) and op.in_place
+
+
+def script(function: Any) -> Any:
+    """A function compiled from its source: `if`, `while`, `for`, `break`, `return`, loops over the
+    elements of arrays, and everything `jit` compiles.
+
+    A decorator, or a call: `fast = nbcomp.script(f)`.  Whole numbers are 64 bits wide and checked.
+    """
+    if isinstance(function, Script):
+        return function
+    if isinstance(function, Jit):
+        function = function.__wrapped__
+    return type("Script", (Script,), {})(function)

@@ -1,0 +1,63 @@
+"""Ways out of a kernel: a status and what it is about, and the look-out for Ctrl-C.
+
+`poll` is what a loop that may run for ever does now and then: it takes the GIL, which the call may
+have released, and lets Python handle signals; a handler that raises ends the kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from nbcomp.loop.grammar import INTERRUPTED, STATUS_BITS
+from nbcomp.target.llvm.builder import Builder, Value
+
+_FUNCTIONS = ("PyGILState_Ensure", "PyErr_CheckSignals", "PyGILState_Release")
+_POLL = """define internal i32 @nbcomp_poll() noinline cold nounwind {
+  %gil = call i32 @PyGILState_Ensure()
+  %found = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %gil)
+  ret i32 %found
+}"""
+
+
+def leave_kernel(b: Builder, code: int, detail: Value | None) -> None:
+    """Return a status: the code in the low bits, the detail above."""
+    if detail is None:
+        b.effect(f"ret i64 {code}")
+        return
+    high = b.emit(f"shl i64 {detail.text}, {STATUS_BITS}", "i64")
+    b.effect(f"ret i64 {b.emit(f'or i64 {high.text}, {code}', 'i64').text}")
+
+
+def poll(b: Builder, entry: list[str], every: int, number: int) -> str:
+    """Count down from `every`, then look for an interrupt; the label to go on with."""
+    b.declare("PyGILState_Ensure", "i32")
+    b.declare("PyErr_CheckSignals", "i32")
+    b.declare("PyGILState_Release", "void", "i32")
+    b.declarations.setdefault("nbcomp_poll", _POLL)
+    left = f"%countdown{number}"
+    entry.append(f"  {left} = alloca i64")
+    entry.append(f"  store i64 {every}, ptr {left}")
+    before = b.emit(f"load i64, ptr {left}", "i64")
+    after = b.emit(f"sub i64 {before.text}, 1", "i64")
+    b.effect(f"store i64 {after.text}, ptr {left}")
+    due = b.emit(f"icmp eq i64 {after.text}, 0", "i1")
+    weights = '!prof !{!"branch_weights", i32 1, i32 9999}'
+    b.effect(f"br {due}, label %poll{number}, label %on{number}, {weights}")
+    b.label(f"poll{number}")
+    b.effect(f"store i64 {every}, ptr {left}")
+    found = b.emit("call i32 @nbcomp_poll()", "i32")
+    stop = b.emit(f"icmp ne i32 {found.text}, 0", "i1")
+    b.effect(f"br {stop}, label %stop{number}, label %on{number}, {weights}")
+    b.label(f"stop{number}")
+    b.effect(f"ret i64 {INTERRUPTED}")
+    return f"on{number}"
+
+
+def symbols(text: str) -> dict[str, int]:
+    """What code that polls needs to find: functions of Python's and their addresses."""
+    if "@nbcomp_poll" not in text:
+        return {}
+    python = ctypes.pythonapi
+    cast = ctypes.cast
+    return {name: cast(getattr(python, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS}

@@ -1,0 +1,57 @@
+"""Comparing a scripted function with Python itself: result, arguments afterwards, and errors."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+
+
+def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """What a call gives or raises, and its arguments afterwards."""
+    given = copy.deepcopy(args)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            return function(*given), given
+        except Exception as error:
+            return (type(error), str(error)), given
+
+
+def assert_same(got: Any, want: Any) -> None:
+    """Equal to the bit, in type too."""
+    assert type(got) is type(want), (got, want)
+    if isinstance(want, tuple):
+        assert len(got) == len(want)
+        for g, w in zip(got, want, strict=True):
+            assert_same(g, w)
+    elif isinstance(want, np.ndarray):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+    else:
+        assert repr(got) == repr(want)
+
+
+@pytest.fixture
+def like_python() -> Callable[..., Any]:
+    """Script a function and compare two calls with Python's; gives the scripted function."""
+
+    def check(function: Callable[..., Any], *args: Any, fallback: bool = False) -> Any:
+        want, after = outcome(function, args)
+        scripted = nbcomp.script(function)
+        for _ in range(2):
+            with warnings.catch_warnings():
+                if not fallback:
+                    warnings.simplefilter("error", nbcomp.NumpyFallback)
+                got, given = outcome(scripted, args)
+            assert_same(got, want)
+            assert_same(given, after)
+        return scripted
+
+    return check
