@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import linecache
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -167,15 +167,20 @@ class Trace:
         """Append one pass."""
         self.snapshots.append(snapshot)
 
-    def changed(self) -> list[tuple[Snapshot, list[str]]]:
-        """Each snapshot with its unified diff against the one before it on the same level."""
+    def changed(self, kernels: Collection[str] | None = None) -> list[tuple[Snapshot, list[str]]]:
+        """Each snapshot with its unified diff against the one before it on the same level.
+
+        kernels: the names of those that are looked at; the diffs of others are left out, unless
+        it is None.
+        """
         last: dict[str, Snapshot] = {}
         result: list[tuple[Snapshot, list[str]]] = []
         for snapshot in self.snapshots:
             key = f"{snapshot.level} {snapshot.kernel}"
             before = last.get(key)
             # A pass that changes nothing returns what it was given, which need not be printed.
-            if before is None or before.value is snapshot.value:
+            skipped = kernels is not None and snapshot.kernel and snapshot.kernel not in kernels
+            if skipped or before is None or before.value is snapshot.value:
                 result.append((snapshot, []))
             else:
                 result.append((snapshot, list(_difference(before.text, snapshot.text))))

@@ -26,7 +26,7 @@ from nbcomp.origin import Line
 
 MIME = "application/vnd.nbcomp.compilation+json"
 VERSION = 2
-MAX_TEXTS = 300_000  # characters of all kernels' texts
+MAX_TEXTS = 200_000  # characters of all kernels' texts
 MAX_DIFFS = 60_000  # of all differences between passes
 MAX_REMARKS = 400
 LEFT_OUT = "left out, to keep the notebook small: `%%compile --full` has it, or `.text(level)`"
@@ -91,17 +91,21 @@ class _Payload:
     def drawing(self, drawing: Drawing) -> dict[str, Any]:
         boxes = []
         for box in drawing.boxes:
-            kept = {k: v for k, v in asdict(box).items() if v not in ("", 0, -1, ())}
+            kept = {k: v for k, v in _pixels(box).items() if v not in ("", 0, -1, ())}
             if box.places:
                 every = [place for location in box.places for place in location.every()]
                 kept["places"] = self.places.numbers(every)
             boxes.append(kept)
-        return {k: v for k, v in asdict(drawing).items() if k != "boxes"} | {"boxes": boxes}
+        return _pixels(drawing) | {
+            "boxes": boxes,
+            "frames": list(map(_pixels, drawing.frames)),
+            "wires": list(map(_pixels, drawing.wires)),
+        }
 
     def kernel(self, kernel: KernelRow) -> dict[str, Any]:
         texts = {}
         for level in kernel.levels:
-            if not self.texts.spent:
+            if kernel.number in self.view.detailed and not self.texts.spent:
                 texts[level] = self.text(level, self.texts.keep(kernel.listing(level), 0.5))
         facts = [] if len(texts) == len(kernel.levels) else [("text", LEFT_OUT)]
         if "asm" in texts:
@@ -135,6 +139,19 @@ class _Payload:
 
     def construct(self, name: str) -> int:
         return self.constructs.setdefault(name, len(self.constructs)) if name else -1
+
+
+def _pixels(part: Any) -> dict[str, Any]:
+    """The fields of a part of a drawing, lengths in tenths of a pixel."""
+    return {name: _tenths(value) for name, value in vars(part).items()}
+
+
+def _tenths(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 1)
+    if isinstance(value, tuple) and value and isinstance(value[0], (float, tuple)):
+        return [_tenths(item) for item in value]
+    return value
 
 
 def _mapped(kernel: KernelRow) -> dict[str, Any]:

@@ -103,8 +103,8 @@ def _box(box: Box) -> str:
     dash = ' stroke-dasharray="4 2"' if box.kind == "library" else ""
     outline = f'rx="{radius}" fill="{fill}" stroke="{border}"{dash}'
     middle = box.x + box.width / 2
-    parts = [
-        f"<g><title>{escape(box.tip)}</title>",
+    parts = [  # the tip is for the explorer: a picture in an `<img>` has none
+        "<g>",
         _rect(box.x, box.y, box.width, box.height, outline),
         _text(middle, box.y + 16, box.title, f'text-anchor="middle" fill="{INK}"'),
     ]

@@ -15,7 +15,7 @@ from IPython.display import display
 
 from nbcomp.display.bundle import Explanation, Listing, Report
 from nbcomp.display.view.kernels import done_words, kernel_text
-from nbcomp.display.view.remarks import remark_row
+from nbcomp.display.view.remarks import merged, remark_row
 from nbcomp.display.view.source import source_of
 from nbcomp.display.view.view import SECTIONS
 from nbcomp.display.view.words import count
@@ -214,8 +214,8 @@ class CompilerMagics(Magics):
         if refused:
             title += ", it runs in NumPy" if compiled is None else ", some calls run in NumPy"
         done = done_words(compiled) if compiled else ""
-        source = source_of(compiled, remarks) if compiled else None
-        return Explanation(title, tuple(map(remark_row, remarks)), done, source)
+        source = source_of(compiled, merged(remarks)) if compiled else None
+        return Explanation(title, tuple(map(remark_row, merged(remarks))), done, source)
 
     @magic_arguments()
     @argument("call", nargs="+", help="a call such as f(x, y)")

@@ -13,9 +13,11 @@ import nbcomp
 from nbcomp.display.bundle import Report
 from nbcomp.display.payload import MIME
 from nbcomp.display.view.places import Place, Places
-from nbcomp.display.view.texts import Budget
+from nbcomp.display.view.remarks import merged
+from nbcomp.display.view.texts import FEW, Budget
+from nbcomp.display.view.view import DETAILED
 from nbcomp.origin import Line
-from nbcomp.record import Location
+from nbcomp.record import Location, Remark
 
 X = np.random.default_rng(0).random((50, 20), np.float32)
 
@@ -119,5 +121,32 @@ def test_a_budget_keeps_whole_lines() -> None:
     budget = Budget(9)
     kept = budget.keep(lines)
     assert (kept.lines, kept.cut, budget.left) == (tuple(lines[:1]), True, 3)
-    assert not budget.spent
-    assert Budget(0).spent
+    assert budget.spent
+    assert not Budget(FEW).spent
+    assert not Budget(None).spent
+
+
+def test_remarks_that_are_alike_are_said_once() -> None:
+    where = Location("<cell>", 3)
+    found = merged(
+        Remark("applied", "vectorize", f"matmul{number} works on 16 elements", where)
+        for number in ("", "_2", "_3")
+    )
+    other = Remark("applied", "vectorize", "matmul works on 16 elements", Location("<cell>", 4))
+    assert [r.reason for r in found] == ["matmul works on 16 elements; 2 more like it"]
+    assert merged([other]) == [other]
+
+
+def test_of_many_kernels_the_costliest_are_shown() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(DETAILED + 2):
+            x = np.sort(np.exp(x), axis=0)
+        return np.concatenate([x, x, x]) * 2
+
+    report = Report(nbcomp.compile(f, X))
+    kernels = report._repr_mimebundle_()[MIME]["kernels"]
+    detailed = [k["name"] for k in kernels if k["texts"]]
+    assert len(detailed) == DETAILED
+    assert "multiply" in " ".join(detailed) or "concatenate" in " ".join(detailed)
+    every = Report(nbcomp.compile(f, X), full=True)._repr_mimebundle_()[MIME]["kernels"]
+    assert all(k["texts"] for k in every if k["kind"] != "library")

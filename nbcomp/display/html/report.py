@@ -32,8 +32,13 @@ from nbcomp.display.visible import escape
 from nbcomp.origin import Line
 
 MAX_LINES = 200  # of one text
-MAX_TEXTS = 120_000  # characters of all kernels' texts
+MANY = 100  # boxes from which the graph is only shown in its kernels
+MAX_TEXTS = 100_000  # characters of all kernels' texts
 MAX_DIFFS = 30_000  # of all differences between passes
+LEFT_OUT = (
+    "Only the costliest kernels are shown in full, to keep the notebook small: `%%compile --full` "
+    "shows all, `.compiled.text` gives their texts."
+)
 
 
 def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
@@ -100,7 +105,10 @@ def _graphs(view: View) -> str:
     if view.before is None or view.after is None:
         return ""
     pictures = []
-    for title, drawing in (("as written", view.before), ("after the passes", view.after)):
+    drawings = [("as written", view.before), ("after the passes", view.after)]
+    if len(view.before.boxes) > MANY:
+        drawings = drawings[1:]
+    for title, drawing in drawings:
         picture = image(data_uri(svg(drawing)), drawing.summary)
         caption = f'<p style="margin:4px 0;color:{FAINT}">{escape(title)}</p>'
         pictures.append(f'<div style="flex:0 1 auto;min-width:0">{caption}{picture}</div>')
@@ -109,7 +117,8 @@ def _graphs(view: View) -> str:
 
 def _kernels(view: View, max_lines: int) -> str:
     left = Budget(None if view.full else MAX_TEXTS)
-    return "".join(_kernel(kernel, left, max_lines, view) for kernel in view.kernels)
+    rows = "".join(_kernel(kernel, left, max_lines, view) for kernel in view.kernels)
+    return rows + (paragraph(LEFT_OUT) if len(view.detailed) < len(view.kernels) else "")
 
 
 def _kernel(kernel: KernelRow, left: Budget, max_lines: int, view: View) -> str:
@@ -117,21 +126,19 @@ def _kernel(kernel: KernelRow, left: Budget, max_lines: int, view: View) -> str:
     mark = f'<span style="color:{colour}" aria-hidden="true">■</span>'
     what = f"{mark} <b>{escape(kernel.name)}</b> · {escape(kernel.kind)}"
     about = f"{escape(kernel.operators)} {faint(kernel.lines)}"
-    if not kernel.levels:
+    if not kernel.levels or kernel.number not in view.detailed or left.spent:
         return f'<p style="margin:2px 0 2px 16px">{what}: {about}</p>'
-    if left.spent:
-        rest = faint("its texts are left out, to keep the notebook small")
-        return f'<p style="margin:2px 0 2px 16px">{what}: {about}; {rest}</p>'
     facts = "; ".join(f"{name}: {value}" for name, value in kernel_facts(kernel.listing("asm")))
-    texts = [paragraph(facts)]
-    for level in kernel.levels:
-        lines = kernel.listing(level)
-        kept = left.keep(lines[: None if view.full else max_lines], 0.5).lines
-        title = f"{LEVELS[level]}, {len(lines)} lines"
-        rest = f'{view.name}.compiled.text("{level}")'
-        text = excerpt([line.text for line in kept], len(lines), level, rest)
-        texts.append(fold(escape(title), text))
-    return fold(f"{what}: {about}", "".join(texts))
+    texts = [_level(kernel, level, left, max_lines, view) for level in kernel.levels]
+    return fold(f"{what}: {about}", paragraph(facts) + "".join(texts))
+
+
+def _level(kernel: KernelRow, level: str, left: Budget, max_lines: int, view: View) -> str:
+    lines = kernel.listing(level)
+    kept = left.keep(lines[: None if view.full else max_lines], 0.5).lines
+    rest = f'{view.name}.compiled.text("{level}")'
+    text = excerpt([line.text for line in kept], len(lines), level, rest)
+    return fold(escape(f"{LEVELS[level]}, {len(lines)} lines"), text)
 
 
 def _passes(view: View, max_lines: int) -> str:

@@ -27,6 +27,7 @@ class KernelRow:
     operators: str
     lines: str
     levels: tuple[str, ...]
+    cost: int  # bytes of all it touches, to compare kernels by
     listing: Callable[[str], tuple[Line, ...]] = field(compare=False)
 
     def text(self, level: str) -> str:
@@ -67,6 +68,7 @@ def kernel_rows(compiled: Compiled) -> list[KernelRow]:
                 operators=words,
                 lines=_lines([n for n in group.nodes if not isinstance(n.op, (Input, Constant))]),
                 levels=tuple(LEVELS) if kernel else (),
+                cost=sum(b.nbytes for b in kernel.kernel.buffers) if kernel else 0,
                 listing=cache(partial(kernel_lines, kernel)) if kernel else _nothing,
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from nbcomp.display.view.words import count
@@ -32,10 +33,10 @@ class PassRow:
         )
 
 
-def pass_rows(trace: Trace) -> list[PassRow]:
-    """The rows of all passes, in order."""
+def pass_rows(trace: Trace, kernels: Collection[str]) -> list[PassRow]:
+    """The rows of all passes, in order; what changed is told of these kernels."""
     merged: dict[tuple[str, str], PassRow] = {}
-    for snapshot, lines in trace.changed():
+    for snapshot, lines in trace.changed(kernels):
         key = snapshot.level, snapshot.name
         added = sum(line.startswith("+") for line in lines)
         removed = sum(line.startswith("-") for line in lines)

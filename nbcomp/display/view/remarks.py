@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from nbcomp.record import Kind, Remark
 
@@ -18,6 +20,26 @@ class RemarkRow:
     reason: str
     hint: str
     mark: Kind = "missed"
+
+
+def merged(remarks: Iterable[Remark]) -> list[Remark]:
+    """Remarks of one line that differ only in the number of a kernel, as one: layers are alike."""
+    alike: dict[tuple[object, ...], list[Remark]] = {}
+    for r in remarks:
+        where = (r.location.file, r.location.line) if r.location else ()
+        key = (where, r.kind, r.topic, r.hint, _NUMBER.sub("", r.reason))
+        alike.setdefault(key, []).append(r)
+    return [_one(found) for found in alike.values()]
+
+
+_NUMBER = re.compile(r"(?<=\w)_\d+\b")
+
+
+def _one(found: list[Remark]) -> Remark:
+    if len(found) == 1:
+        return found[0]
+    more = f"{found[0].reason}; {len(found) - 1} more like it"
+    return replace(found[0], reason=more)
 
 
 def remark_row(remark: Remark) -> RemarkRow:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from nbcomp.origin import Line
 
+FEW = 2000  # characters that are not worth beginning a text for
+
 
 @dataclass(frozen=True)
 class Text:
@@ -35,8 +37,8 @@ class Budget:
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left."""
-        return self.left is not None and self.left <= 0
+        """Whether nothing worth showing is left."""
+        return self.left is not None and self.left < FEW
 
     def keep(self, lines: Sequence[Line], share: float = 1.0) -> Text:
         """As many whole lines from the start as fit; at most that share of what is left."""

@@ -19,7 +19,7 @@ from nbcomp.display.view.kernels import KernelRow, kernel_rows
 from nbcomp.display.view.measured import line_costs
 from nbcomp.display.view.passes import PassRow, pass_rows
 from nbcomp.display.view.reads import Compiled, Fallback
-from nbcomp.display.view.remarks import RemarkRow, remark_row
+from nbcomp.display.view.remarks import RemarkRow, merged, remark_row
 from nbcomp.display.view.source import Source, source_of
 from nbcomp.display.view.speed import SpeedRow, speed_notes, speed_rows
 from nbcomp.measure.comparison import Comparison
@@ -37,6 +37,11 @@ SECTIONS = (
     "measured",
 )
 NOTHING = Measured()
+
+
+# Kernels whose machine code, and what passes changed in them, is shown unless all of it is asked
+# for: the costliest ones.
+DETAILED = 3
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,7 @@ class View:
     stale: tuple[str, ...] = ()  # what is not any more as it was when this was compiled
     show: tuple[str, ...] = SECTIONS
     full: bool = False  # nothing is cut to keep the notebook small
+    detailed: frozenset[int] = frozenset()  # numbers of the kernels whose machine code is shown
     compiled: Compiled | None = field(default=None, compare=False)
 
     @property
@@ -104,16 +110,19 @@ def view(
     """
     if isinstance(compiled, Fallback):
         return _fallback_view(compiled)
-    remarks = compiled.explain()
+    remarks = merged(compiled.explain())
     file = compiled.location.file if compiled.location else ""
     status, facts = sentences(compiled, comparison, checks)
+    kernels = kernel_rows(compiled)
+    shown = kernels if full else sorted(kernels, key=lambda k: -k.cost)[:DETAILED]
     return View(
         name=compiled.name,
         status=status,
         title=title(compiled),
         sentences=(*facts, *notes),
-        kernels=tuple(kernel_rows(compiled)),
-        passes=tuple(pass_rows(compiled.trace)),
+        kernels=tuple(kernels),
+        passes=tuple(pass_rows(compiled.trace, {k.name for k in shown})),
+        detailed=frozenset(k.number for k in shown),
         stages=tuple(compiled.trace.seconds.items()),
         remarks=tuple(map(remark_row, remarks)),
         source=source_of(compiled, remarks, line_costs(measured, file)),

@@ -1,0 +1,101 @@
+"""What showing a compilation costs: seconds added to the cell, and bytes added to the notebook.
+
+    python -m benchmarks.display
+
+A small program (the digits network) and a large one (a transformer of twelve layers).  Seconds are
+of the processor, best of several compilations, each of which is shown for the first time; bytes are
+of the outputs as they are stored, both forms together.  The limits are 100 ms and 1 MB.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import nbcomp
+from nbcomp.display.bundle import Report
+
+ROUNDS = 5
+LIMIT_SECONDS, LIMIT_BYTES = 0.1, 1_000_000
+
+Array = Any  # of NumPy
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> Array:
+    """Small float32 weights."""
+    return (RNG.standard_normal(shape) * 0.1).astype(np.float32)
+
+
+W1, b1, W2, b2 = normal(64, 128), normal(128), normal(128, 10), normal(10)
+
+
+def digits(x: Array) -> Array:
+    """A network with one hidden layer, and a softmax."""
+    h = np.maximum(x @ W1 + b1, 0)
+    z = h @ W2 + b2
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+WIDTH = 64
+PROJECTIONS = ("q", "k", "v", "o")
+LAYERS = [
+    {name: normal(WIDTH, WIDTH) for name in PROJECTIONS}
+    | {"up": normal(WIDTH, 4 * WIDTH), "down": normal(4 * WIDTH, WIDTH)}
+    for _ in range(12)
+]
+
+
+def norm(x: Array) -> Array:
+    """Layer normalisation."""
+    gap = x - x.mean(axis=-1, keepdims=True)
+    return gap / np.sqrt((gap * gap).mean(axis=-1, keepdims=True) + 1e-5)
+
+
+def layer(x: Array, p: dict[str, Array]) -> Array:
+    """Attention, then a network of its own for each row."""
+    y = norm(x)
+    scores = (y @ p["q"]) @ (y @ p["k"]).T / 8
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    x = x + (e / e.sum(axis=-1, keepdims=True)) @ (y @ p["v"]) @ p["o"]
+    y = norm(x) @ p["up"]
+    return x + (0.5 * y * (1 + np.tanh(0.7978845608 * (y + 0.044715 * y**3)))) @ p["down"]
+
+
+def transformer(x: Array) -> Array:
+    """Twelve layers."""
+    for p in LAYERS:
+        x = layer(x, p)
+    return x
+
+
+def shown(function: Callable[[Array], Array], x: Array) -> tuple[float, float, int]:
+    """Seconds of the processor to show a compilation, to compile it, and the bytes it stores."""
+    start = time.process_time()
+    report = Report(nbcomp.compile(function, x))
+    compiled = time.process_time()
+    data = report._repr_mimebundle_()
+    done = time.process_time()
+    return done - compiled, compiled - start, len(json.dumps(data).encode())
+
+
+def main() -> None:
+    """Measure both, and say whether the limits are kept."""
+    for function, x in ((digits, normal(1797, 64)), (transformer, normal(32, WIDTH))):
+        rounds = [shown(function, x) for _ in range(ROUNDS)]
+        seconds, compiling, size = min(r[0] for r in rounds), rounds[0][1], rounds[0][2]
+        kept = seconds <= LIMIT_SECONDS and size <= LIMIT_BYTES
+        print(
+            f"{function.__name__:12} compiled in {1e3 * compiling:.0f} ms, shown in "
+            f"{1e3 * seconds:.0f} ms, {size / 1e3:,.0f} kB: "
+            f"{'within' if kept else 'BEYOND'} the limits"
+        )
+
+
+if __name__ == "__main__":
+    main()
