@@ -5,15 +5,20 @@
  */
 
 import { Context } from './context.js';
+import { CPUS } from './cpus.js';
+import { DECISIONS } from './decisions.js';
 import { button, h, visible, type Child } from './dom.js';
+import { HISTORY } from './history.js';
 import { Inspector } from './inspector.js';
 import { Levels } from './levels.js';
+import { NUMBERS } from './numbers.js';
+import { PASSES } from './passes.js';
 import { read } from './payload.js';
 import type { Payload } from './schema.js';
 import { Search } from './search.js';
 import { attachStyle } from './style.js';
 import { Tabs, type Tab } from './tabs.js';
-import { VIEWS } from './views.js';
+import type { View } from './views.js';
 
 export interface ExploreOptions {
   /** The form of the same output without an explorer. */
@@ -21,6 +26,9 @@ export interface ExploreOptions {
   /** Opens the explorer in more room: a panel, or a page of its own. */
   readonly open?: { readonly label: string; readonly act: (data: unknown) => void };
 }
+
+/** The views beside the levels, in the order of their tabs. */
+const VIEWS: readonly View[] = [DECISIONS, NUMBERS, PASSES, CPUS, HISTORY];
 
 const STATUS: Record<NonNullable<Payload['status']>, string> = {
   faster: 'faster than NumPy',

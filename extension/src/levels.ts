@@ -40,7 +40,7 @@ export class Levels {
     const left = this.source();
     this.tabs = new Tabs(this.levelTabs(), 'levels', 'nbx-level-tabs');
     this.split.setAttribute('aria-pressed', 'false');
-    const bar = h('div', { class: 'nbx-bar' }, this.tabs.list, tools(this.split));
+    const bar = h('div', { class: 'nbx-bar' }, this.tabs.list, left ? null : tools(this.split));
     const right = h('div', { class: 'nbx-levels' }, bar, this.tabs.panels);
     this.node = h('div', { class: 'nbx-workbench' }, left, this.panes.size > (left ? 1 : 0) ? right : null, left ? null : inspector);
     context.selection.listen(() => {
@@ -71,7 +71,7 @@ export class Levels {
     this.panes.set('source', listing);
     this.context.searchables.push(searchable('source', listing, () => undefined));
     const bar = h('div', { class: 'nbx-bar' }, h('h3', { class: 'nbx-title' }, 'Source'));
-    bar.append(tools(copyButton('the source', () => listing.text())));
+    bar.append(tools(this.split, copyButton('the source', () => listing.text())));
     return h('div', { class: 'nbx-source' }, bar, listing.node, this.inspector);
   }
 

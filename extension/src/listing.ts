@@ -51,7 +51,8 @@ export interface ListingOptions {
 }
 
 export class Listing {
-  readonly node: HTMLElement;
+  readonly node = h('div', { class: 'nbx-code' });
+  private readonly view: HTMLElement;
   private readonly spacer = h('div', { class: 'nbx-spacer', role: 'presentation' });
   private readonly ruler = h('canvas', { class: 'nbx-ruler', 'aria-hidden': true });
   private readonly drawn = new Map<number, HTMLElement>();
@@ -65,23 +66,24 @@ export class Listing {
   private attended = -1;
 
   constructor(private readonly options: ListingOptions) {
-    this.node = h('div', {
-      class: 'nbx-code',
+    this.view = h('div', {
+      class: 'nbx-lines',
       role: 'tree',
       tabindex: 0,
       'aria-label': options.label
     });
-    keepKeys(this.node);
-    this.node.append(this.spacer, this.ruler);
+    keepKeys(this.view);
+    this.view.append(this.spacer);
+    this.node.append(this.view, this.ruler);
     this.fold(() => undefined);
-    this.node.addEventListener('scroll', () => this.later());
-    this.node.addEventListener('keydown', event => this.key(event));
-    this.node.addEventListener('focus', () => this.attend(this.active));
-    this.node.addEventListener('blur', () => this.leave());
+    this.view.addEventListener('scroll', () => this.later());
+    this.view.addEventListener('keydown', event => this.key(event));
+    this.view.addEventListener('focus', () => this.attend(this.active));
+    this.view.addEventListener('blur', () => this.leave());
     this.spacer.addEventListener('mouseover', event => this.point(event));
     this.spacer.addEventListener('mouseleave', () => this.leave());
     this.spacer.addEventListener('click', event => this.click(event));
-    new ResizeObserver(() => this.later()).observe(this.node);
+    new ResizeObserver(() => this.later()).observe(this.view);
     options.selection.listen(() => this.later());
   }
 
@@ -104,7 +106,7 @@ export class Listing {
     const related = this.rows.map((_, row) => row).filter(row => of(row) === Relation.same);
     const [first, last] = this.inSight();
     if (related.length && !related.some(row => row >= first && row <= last)) {
-      this.node.scrollTop = Math.max(0, related[0]! * ROW - this.node.clientHeight / 3);
+      this.view.scrollTop = Math.max(0, related[0]! * ROW - this.view.clientHeight / 3);
     }
   }
 
@@ -123,7 +125,7 @@ export class Listing {
       this.fold(folded => folded.delete(current.section));
       const row = this.rows.findIndex(r => r.section === current.section && r.line === current.line);
       this.active = row;
-      this.node.scrollTop = Math.max(0, row * ROW - this.node.clientHeight / 2);
+      this.view.scrollTop = Math.max(0, row * ROW - this.view.clientHeight / 2);
     }
     this.redraw();
   }
@@ -181,12 +183,12 @@ export class Listing {
   }
 
   private inSight(): [number, number] {
-    const first = Math.floor(this.node.scrollTop / ROW);
-    return [first, first + Math.ceil(this.node.clientHeight / ROW)];
+    const first = Math.floor(this.view.scrollTop / ROW);
+    return [first, first + Math.ceil(this.view.clientHeight / ROW)];
   }
 
   private draw(): void {
-    if (!this.node.clientHeight) {
+    if (!this.view.clientHeight) {
       return; // not shown: drawn when it is
     }
     const [first, last] = this.inSight();
@@ -236,7 +238,7 @@ export class Listing {
     const note = section.notes?.[spot.line];
     return h(
       'div',
-      { class: 'nbx-line', role: 'treeitem', 'aria-level': section.title ? 2 : 1 },
+      { class: `nbx-line ${change(section.language, text)}`, role: 'treeitem', 'aria-level': section.title ? 2 : 1 },
       ...(this.options.gutter?.(spot) ?? []),
       h('code', { class: 'nbx-text' }, ...this.coloured(spot, text, section.language)),
       note && h('span', { class: 'nbx-note' }, visible(note))
@@ -288,13 +290,14 @@ export class Listing {
 
   /** Beside the scroll bar: where in the whole text the chosen lines are. */
   private rule(): void {
-    const height = this.node.clientHeight;
+    const height = this.view.clientHeight;
     const all = this.rows.length * ROW > height;
     this.ruler.hidden = !all;
     const context = all ? this.ruler.getContext('2d') : null;
     if (!context) {
       return;
     }
+    this.ruler.style.right = `${this.view.offsetWidth - this.view.clientWidth}px`;
     this.ruler.width = 6;
     this.ruler.height = height;
     context.fillStyle = getComputedStyle(this.node).getPropertyValue('--nbx-mark') || '#0072b2';
@@ -356,21 +359,21 @@ export class Listing {
   private moveTo(row: number): void {
     this.active = Math.max(0, Math.min(row, this.rows.length - 1));
     const top = this.active * ROW;
-    const { scrollTop, clientHeight } = this.node;
+    const { scrollTop, clientHeight } = this.view;
     if (top < scrollTop) {
-      this.node.scrollTop = top;
+      this.view.scrollTop = top;
     } else if (top + 2 * ROW > scrollTop + clientHeight) {
-      this.node.scrollTop = top + 2 * ROW - clientHeight;
+      this.view.scrollTop = top + 2 * ROW - clientHeight;
     }
     this.draw();
-    this.node.setAttribute('aria-activedescendant', `${this.id}-${this.active}`);
+    this.view.setAttribute('aria-activedescendant', `${this.id}-${this.active}`);
   }
 
   private key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    const page = Math.max(1, Math.floor(this.node.clientHeight / ROW) - 1);
+    const page = Math.max(1, Math.floor(this.view.clientHeight / ROW) - 1);
     const moves: Record<string, number> = {
       ArrowDown: this.active + 1,
       ArrowUp: this.active - 1,
@@ -417,6 +420,12 @@ function same(a: Spot, b: Spot): boolean {
 function rowOf(event: Event): number | null {
   const element = (event.target as Element).closest<HTMLElement>('[data-row]');
   return element ? Number(element.dataset['row']) : null;
+}
+
+/** The class of a line that a difference adds or removes. */
+function change(language: Language, text: string): string {
+  const kinds: Record<string, string> = language === 'diff' ? { '+': 'nbx-added', '-': 'nbx-removed' } : {};
+  return kinds[text[0] ?? ''] ?? '';
 }
 
 /** Where a lower-case text occurs in a line, whatever the case there. */

@@ -81,10 +81,11 @@ ${GROUPS.join('\n')}
 .nbx-views .nbx-tab { font-size: 13px; padding: 4px 12px 5px; margin-bottom: -1px; }
 .nbx-badge:not(:empty) { display: inline-block; min-width: 18px; margin-left: 6px; padding: 0 5px; border-radius: 8px; font-size: 10px; line-height: 15px; font-weight: 600; text-align: center; color: var(--nbx-ink); background: var(--nbx-same); }
 .nbx :focus-visible { outline: 2px solid var(--nbx-brand); outline-offset: -2px; }
-.nbx-searchbar { display: flex; align-items: center; gap: 2px; }
-.nbx .nbx-search { font: inherit; font-size: 12px; width: 150px; height: 24px; padding: 2px 8px; margin: 0; color: var(--nbx-ink); background: var(--nbx-ground); border: 1px solid var(--nbx-rule); border-radius: 4px; }
+.nbx-searchbar { position: relative; display: flex; align-items: center; gap: 2px; }
+.nbx .nbx-search { font: inherit; font-size: 12px; width: 210px; height: 24px; padding: 2px 78px 2px 8px; margin: 0; color: var(--nbx-ink); background: var(--nbx-ground); border: 1px solid var(--nbx-rule); border-radius: 4px; }
 .nbx-search::placeholder { color: var(--nbx-faint); opacity: 1; }
-.nbx-count { min-width: 62px; text-align: right; color: var(--nbx-faint); font-size: 12px; font-variant-numeric: tabular-nums; }
+.nbx-search::-webkit-search-cancel-button { display: none; }
+.nbx-count { position: absolute; right: 64px; color: var(--nbx-faint); font-size: 11px; font-variant-numeric: tabular-nums; pointer-events: none; }
 
 /* the levels */
 .nbx-workbench { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: 14px; }
@@ -98,11 +99,13 @@ ${GROUPS.join('\n')}
 .nbx-column-title { display: none; }
 .nbx-side-by-side { display: flex; overflow-x: auto; align-items: stretch; gap: 12px; }
 .nbx-side-by-side > .nbx-source { flex: 1 0 320px; }
-.nbx-side-by-side > .nbx-levels { flex: 4 0 auto; min-width: 1320px; }
-.nbx-side-by-side .nbx-level-tabs { visibility: hidden; }
+.nbx-side-by-side > .nbx-levels { flex: 4 0 1240px; }
+.nbx-side-by-side > .nbx-levels > .nbx-bar { display: none; }
+.nbx-side-by-side .nbx-pane { height: calc(var(--nbx-height) + 64px); }
+.nbx-side-by-side .nbx-pane > .nbx-code, .nbx-side-by-side .nbx-pane > .nbx-graph { flex: 1 1 0; height: auto; min-height: 0; }
 .nbx-side-by-side .nbx-column-title { display: block; }
 .nbx-all { display: flex; gap: 12px; }
-.nbx-all > .nbx-panel { flex: 1 1 0; min-width: 300px; }
+.nbx-all > .nbx-panel { flex: 1 1 0; width: 0; min-width: 300px; }
 @container (max-width: 720px) {
   .nbx-workbench:not(.nbx-side-by-side) { grid-template-columns: minmax(0, 1fr); }
   .nbx-source { height: auto; }
@@ -111,7 +114,8 @@ ${GROUPS.join('\n')}
 }
 
 /* lines of code */
-.nbx-code { position: relative; overflow: auto; scrollbar-gutter: stable; background: var(--nbx-sheet); border: 1px solid var(--nbx-rule); border-radius: 6px; padding: 4px 0; tab-size: 8; }
+.nbx-code { position: relative; display: flex; flex-direction: column; overflow: hidden; background: var(--nbx-sheet); border: 1px solid var(--nbx-rule); border-radius: 6px; tab-size: 8; }
+.nbx-lines { flex: 1 1 auto; min-height: 0; position: relative; overflow: auto; padding: 4px 0; }
 .nbx-spacer { position: relative; font: 12px/18px var(--nbx-mono); }
 .nbx-line, .nbx-head { position: absolute; left: 0; right: 0; height: 18px; display: flex; white-space: pre; border-left: 3px solid transparent; contain: layout style; cursor: default; }
 .nbx .nbx-text { font: inherit; flex: 1 0 auto; padding: 0 12px 0 8px; cursor: text; }
@@ -129,14 +133,14 @@ ${GROUPS.join('\n')}
 .nbx-missed { color: var(--nbx-bad); }
 .nbx-analysis { color: var(--nbx-mark); font-style: italic; font-family: Georgia, serif; }
 .nbx-note { position: sticky; right: 0; flex: none; padding: 0 10px 0 14px; color: var(--nbx-faint); font-style: italic; background: linear-gradient(90deg, transparent, var(--nbx-sheet) 12px); user-select: none; }
-.nbx-code:focus-visible .nbx-active { box-shadow: inset 0 0 0 1px var(--nbx-brand); }
+.nbx-lines:focus-visible .nbx-active { box-shadow: inset 0 0 0 1px var(--nbx-brand); }
 .nbx-line.nbx-near { background: var(--nbx-near); border-left: 3px dotted var(--nbx-mark); }
 .nbx-line.nbx-same { background: var(--nbx-same); border-left: 3px solid var(--nbx-mark); }
 .nbx-span { text-decoration: underline solid 2px var(--nbx-mark); text-underline-offset: 3px; }
 .nbx-code .nbx-hit { background: color-mix(in srgb, var(--nbx-found) 35%, transparent); border-radius: 2px; }
 .nbx-code .nbx-hit.nbx-now { background: var(--nbx-found); color: var(--nbx-ground0); outline: 1px solid var(--nbx-ink); }
 .nbx-helped { text-decoration: underline dotted 1px color-mix(in srgb, var(--nbx-faint) 55%, transparent); text-underline-offset: 3px; }
-.nbx-ruler { position: sticky; float: right; top: 0; right: 0; width: 6px; height: 0; margin-top: 0; pointer-events: none; }
+.nbx-ruler { position: absolute; top: 0; right: 0; width: 6px; height: 100%; pointer-events: none; opacity: 0.8; }
 .nbx-t-c { color: var(--nbx-faint); font-style: italic; }
 .nbx-t-k { color: var(--nbx-keyword); font-weight: 600; }
 .nbx-t-t { color: var(--nbx-type); }
@@ -145,8 +149,8 @@ ${GROUPS.join('\n')}
 .nbx-t-l { color: var(--nbx-keyword); }
 .nbx-t-d { color: var(--nbx-faint); }
 .nbx-t-f { color: inherit; }
-.nbx-t-a { color: var(--nbx-good); background: color-mix(in srgb, var(--nbx-good) 12%, transparent); }
-.nbx-t-r { color: var(--nbx-bad); background: color-mix(in srgb, var(--nbx-bad) 12%, transparent); }
+.nbx-added { color: var(--nbx-good); background: color-mix(in srgb, var(--nbx-good) 11%, transparent); }
+.nbx-removed { color: var(--nbx-bad); background: color-mix(in srgb, var(--nbx-bad) 11%, transparent); }
 
 /* the graph */
 .nbx-graph { display: block; width: 100%; background: var(--nbx-sheet); border: 1px solid var(--nbx-rule); border-radius: 6px; font: 12px var(--nbx-mono); cursor: grab; touch-action: pan-y; user-select: none; }
@@ -185,6 +189,71 @@ ${GROUPS.join('\n')}
 .nbx-remark > .nbx-sign { width: 16px; }
 .nbx-hint { color: var(--nbx-faint); }
 .nbx-fact { color: var(--nbx-faint); }
+
+/* figures */
+.nbx-figures { columns: 2 400px; column-gap: 14px; }
+.nbx .nbx-figure { margin: 0 0 14px; padding: 10px 14px 12px; border: 1px solid var(--nbx-rule); border-radius: 6px; background: var(--nbx-sheet); min-width: 0; }
+.nbx-figures > .nbx-figure { break-inside: avoid; }
+.nbx-figures > .nbx-wide { column-span: all; }
+.nbx-figure figcaption { margin-bottom: 8px; font-size: 12px; text-align: left; color: inherit; font-style: normal; }
+.nbx-plot { display: block; width: 100%; max-width: 680px; height: auto; font: 11px var(--jp-content-font-family, system-ui, sans-serif); }
+.nbx-plot text { fill: var(--nbx-ink); stroke: var(--nbx-sheet); stroke-width: 3px; paint-order: stroke; stroke-linejoin: round; }
+.nbx-plot .nbx-small { font-size: 10px; fill: var(--nbx-faint); }
+.nbx-grid { stroke: var(--nbx-rule); stroke-width: 1; opacity: 0.6; }
+.nbx-roof { stroke: var(--nbx-ink); stroke-width: 1.5; opacity: 0.7; }
+.nbx-level { stroke: var(--nbx-faint); stroke-width: 1.5; stroke-dasharray: 5 4; }
+.nbx-curve { fill: none; stroke: var(--nbx-g0); stroke-width: 2; }
+.nbx-error { stroke: var(--nbx-g0); stroke-width: 1.5; }
+.nbx-dot { fill: var(--nbx-g, var(--nbx-g0)); stroke: var(--nbx-sheet); stroke-width: 1.5; }
+.nbx-plot .nbx-dot-number { stroke: none; fill: var(--nbx-ground0); font-size: 9.5px; font-weight: 700; pointer-events: none; }
+.nbx-life { fill: color-mix(in srgb, var(--nbx-g) 22%, transparent); stroke: var(--nbx-g); stroke-width: 1; }
+.nbx-lanes { max-height: 420px; overflow: auto; }
+.nbx-bars { display: grid; grid-template-columns: fit-content(45%) minmax(60px, 1fr) auto; gap: 4px 10px; align-items: center; font-size: 12px; }
+.nbx-bar-row { display: contents; }
+.nbx-bar-name { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.nbx-bar-words { text-align: right; white-space: pre; font-variant-numeric: tabular-nums; color: var(--nbx-faint); }
+.nbx-track { position: relative; display: block; height: 10px; border-radius: 3px; background: color-mix(in srgb, var(--nbx-ink) 6%, transparent); }
+.nbx-fill { display: block; height: 100%; border-radius: 3px; background: color-mix(in srgb, var(--nbx-g, var(--nbx-g0)) 75%, transparent); }
+.nbx-range { position: absolute; top: 4px; height: 2px; background: var(--nbx-ink); }
+.nbx-rule { position: absolute; top: -2px; bottom: -2px; border-left: 2px dashed var(--nbx-ink); }
+.nbx-legend { grid-column: 1 / -1; font-size: 11px; }
+.nbx-scroll { overflow-x: auto; }
+.nbx .nbx-table { border-collapse: collapse; width: 100%; margin: 0; font-size: 12px; font-variant-numeric: tabular-nums; border: 0; color: inherit; table-layout: auto; }
+.nbx .nbx-table th, .nbx .nbx-table td { text-align: left; padding: 3px 12px 3px 0; border: 0; border-bottom: 1px solid var(--nbx-rule); background: none; vertical-align: top; white-space: nowrap; }
+.nbx .nbx-table th { font-weight: 400; color: var(--nbx-faint); }
+.nbx .nbx-table tr:last-child td { border-bottom: 0; }
+.nbx .nbx-table .nbx-right { text-align: right; }
+.nbx-kernel-name { display: inline-flex; gap: 6px; align-items: center; }
+.nbx-fact-lists { display: flex; flex-wrap: wrap; gap: 12px 36px; font-size: 12px; }
+.nbx .nbx-facts dl { display: grid; grid-template-columns: auto auto; gap: 1px 14px; margin: 4px 0 0; }
+.nbx .nbx-facts dt { color: var(--nbx-faint); font-weight: 400; margin: 0; }
+.nbx .nbx-facts dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
+
+/* passes, decisions, processors, history */
+.nbx-timeline { height: calc(var(--nbx-height) + 64px); overflow: auto; border: 1px solid var(--nbx-rule); border-radius: 6px; background: var(--nbx-sheet); padding: 4px 0; }
+.nbx-timeline-level { padding: 8px 12px 2px; font-size: 11px; color: var(--nbx-faint); letter-spacing: 0.04em; }
+.nbx-pass { display: grid; grid-template-columns: minmax(0, 1fr) auto 60px 58px; gap: 0 8px; align-items: center; padding: 3px 12px 3px 9px; border-left: 3px solid transparent; font-size: 12px; cursor: pointer; }
+.nbx-pass .nbx-run { grid-column: 3; margin-top: 2px; }
+.nbx-legend-sign { display: inline-block; width: 16px; height: 8px; margin: 0 6px 0 0; border-radius: 2px; background: color-mix(in srgb, var(--nbx-g) 75%, transparent); }
+.nbx-legend-sign:not(:first-child) { margin-left: 16px; }
+.nbx-passes > .nbx-pane { height: calc(var(--nbx-height) + 64px); }
+.nbx-passes > .nbx-pane > .nbx-code { flex: 1 1 0; height: auto; min-height: 0; }
+.nbx-short > .nbx-code { height: auto; max-height: var(--nbx-height); }
+.nbx-pass:hover { background: color-mix(in srgb, var(--nbx-ink) 5%, transparent); }
+.nbx-pass[aria-selected='true'] { background: var(--nbx-same); border-left-color: var(--nbx-mark); }
+.nbx-pass-name { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; font-weight: 600; }
+.nbx-idle .nbx-pass-name { font-weight: 400; color: var(--nbx-faint); }
+.nbx-change { color: var(--nbx-faint); font-size: 11px; font-variant-numeric: tabular-nums; }
+.nbx-about { margin: 2px 0 6px; flex: 1 1 200px; }
+.nbx-empty { display: grid; place-items: center; min-height: 120px; color: var(--nbx-faint); border: 1px dashed var(--nbx-rule); border-radius: 6px; }
+.nbx-decision { padding: 8px 0 6px; border-top: 1px solid var(--nbx-rule); }
+.nbx-decision:first-child { border-top: 0; }
+.nbx-where { margin-bottom: 2px; }
+.nbx-decision .nbx-remark { padding-left: 4px; }
+.nbx-two { display: grid; grid-template-columns: 1fr 1fr; gap: 14px; }
+.nbx .nbx-select { font: inherit; font-size: 12px; height: 24px; max-width: 100%; padding: 1px 6px; color: var(--nbx-ink); background: var(--nbx-ground); border: 1px solid var(--nbx-rule); border-radius: 4px; }
+.nbx .nbx-changes { margin: 4px 0 12px; padding-left: 20px; }
+@container (max-width: 720px) { .nbx-two { grid-template-columns: 1fr; } .nbx-timeline { height: 260px; } }
 
 @media (prefers-reduced-motion: no-preference) {
   .nbx-button, .nbx-tab { transition: background-color 0.12s, color 0.12s; }

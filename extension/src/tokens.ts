@@ -45,7 +45,7 @@ const NOTATIONS: Record<Language, RegExp> = {
     String.raw`(?<c>#.*|//.*)|(?<s>"[^"]*")|(?<l>^[\w.$]+:)|(?<v>%[a-z]\w*)|(?<n>\$?${NUMBER})|(?<d>\.[a-z]\w*)|(?<f>\b[a-z][\w.]*)`,
     'g'
   ),
-  diff: /(?<a>^\+.*)|(?<r>^-.*)|(?<c>^@@.*)/g,
+  diff: /(?<c>^@@.*)/g,
   plain: /(?!)/g
 };
 const HELP: Record<Language, string> = {

@@ -92,6 +92,8 @@ class _Payload:
         boxes = []
         for box in drawing.boxes:
             kept = {k: v for k, v in _pixels(box).items() if v not in ("", 0, -1, ())}
+            if box.group == 0:  # the first group is one, unlike no group
+                kept["group"] = 0
             if box.places:
                 every = [place for location in box.places for place in location.every()]
                 kept["places"] = self.places.numbers(every)
