@@ -72,7 +72,7 @@ function explorer(payload: Payload, data: unknown, options: ExploreOptions): HTM
   const bar = h('div', { class: 'nbx-bar nbx-top' }, tabs.list);
   bar.append(h('div', { class: 'nbx-tools' }, context.searchables.length ? search.node : ''));
   if (open) {
-    bar.lastElementChild?.append(button('⧉', open.label, () => open.act(data), 'nbx-icon nbx-open'));
+    bar.lastElementChild?.append(button('Open', open.label, () => open.act(data)));
   }
   const section = h('section', { class: 'nbx-explorer', 'aria-label': `compilation of ${visible(payload.name)}` });
   section.append(headline(payload), ...stale(payload));

@@ -38,7 +38,7 @@ export class Graph {
   private hits = new Set<string>();
   private active = 0;
   private view: Window = { x: 0, y: 0, scale: 1 };
-  private fitted = false;
+  private placed = false;
 
   constructor(private readonly options: GraphOptions) {
     const { drawing, places, selection } = options;
@@ -90,27 +90,39 @@ export class Graph {
       this.options.drawing.frames?.forEach(frame => this.closed.add(frame.group ?? -1));
     }
     this.draw();
-    this.fit();
+    this.begin();
   }
 
   get folds(): boolean {
     return !!this.options.drawing.frames?.length;
   }
 
-  /** Show all of it if that is legible, else its top at full width. */
+  /** Show all of it. */
   fit(): void {
     const { clientWidth, clientHeight } = this.node;
-    if (!clientWidth || !clientHeight) {
-      return;
-    }
+    const { width, height } = this.shown;
+    this.put(Math.min(clientWidth / width, clientHeight / height, 1.2), false);
+  }
+
+  /** Show all of it if that is legible, else its top, as large as its width allows. */
+  private begin(): void {
+    const { clientWidth, clientHeight } = this.node;
     const { width, height } = this.shown;
     const whole = Math.min(clientWidth / width, clientHeight / height, 1);
-    const scale = whole >= 0.55 ? whole : Math.min(Math.max(clientWidth / width, 0.3), 0.9);
-    const x = (width - clientWidth / scale) / 2;
-    const y = whole >= 0.55 ? (height - clientHeight / scale) / 2 : -8;
-    this.view = { x, y, scale };
-    this.fitted = true;
-    this.look();
+    const top = Math.min(Math.max(clientWidth / width, 0.3), 0.9);
+    this.put(whole >= 0.55 ? whole : top, whole < 0.55);
+  }
+
+  /** Look at the middle of the picture, or at the middle of its upper edge. */
+  private put(scale: number, top: boolean): void {
+    const { clientWidth, clientHeight } = this.node;
+    if (clientWidth && clientHeight) {
+      const x = (this.shown.width - clientWidth / scale) / 2;
+      const y = top ? -8 : (this.shown.height - clientHeight / scale) / 2;
+      this.view = { x, y, scale };
+      this.placed = true;
+      this.look();
+    }
   }
 
   zoom(factor: number, cx = this.node.clientWidth / 2, cy = this.node.clientHeight / 2): void {
@@ -128,7 +140,7 @@ export class Graph {
 
   private resize(): void {
     if (this.node.clientWidth) {
-      this.fitted ? this.look() : this.fit();
+      this.placed ? this.look() : this.begin();
     }
   }
 
@@ -254,6 +266,7 @@ export class Graph {
     }
     const box = this.boxOf(event);
     if (box) {
+      this.options.attend(box);
       this.options.selection.pin(this.traces.get(box) ?? NOTHING);
     }
   }

@@ -93,7 +93,12 @@ export class Levels {
   private tab(name: string, title: string, pane: Pane & { searchable(show: () => void): Searchable[] }): Tab {
     this.panes.set(name, pane);
     this.context.searchables.push(...pane.searchable(() => this.tabs.choose(name)));
-    return { name, title, make: () => pane.node };
+    const shown = (): void => {
+      if (this.context.selection.pinned) {
+        requestAnimationFrame(() => pane.revealRelated());
+      }
+    };
+    return { name, title, make: () => pane.node, shown };
   }
 
   private columns(): void {
@@ -194,14 +199,14 @@ export function lineNote(
   }
   const text = lines[line] ?? '';
   const trace = traces?.[line];
-  const note = notes?.[line];
+  const construct = trace && trace.construct >= 0 ? context.payload.constructs?.[trace.construct] : notes?.[line];
   return {
     heading,
     code: text.trim(),
     remarks: [],
     facts: [
       ...(trace ? context.expressions(trace) : []),
-      note ? `${note}: added by the compiler` : '',
+      construct ? `${construct}: added by the compiler` : '',
       ...meanings(context, text, language)
     ]
   };

@@ -10,6 +10,7 @@ import { NOTHING, Relation, type Selection, type Trace } from './selection.js';
 import { pieces, tokens, type Language, type Span } from './tokens.js';
 
 export const ROW = 18; // pixels; style.ts has the same number
+const DATA = /^\s*\.|:$/; // labels and data of assembly, which are not what a reader looks for
 const OVERSCAN = 12; // lines drawn above and below what is in sight
 
 /** A foldable run of lines: a kernel at one level, or a file. Without a title it has no header. */
@@ -104,9 +105,11 @@ export class Listing {
       return selection.relation(sections[spot.section]?.traces?.[spot.line] ?? NOTHING);
     };
     const related = this.rows.map((_, row) => row).filter(row => of(row) === Relation.same);
+    const code = related.filter(row => !DATA.test(this.line(this.rows[row]!)));
+    const [target] = code.length ? code : related;
     const [first, last] = this.inSight();
-    if (related.length && !related.some(row => row >= first && row <= last)) {
-      this.view.scrollTop = Math.max(0, related[0]! * ROW - this.view.clientHeight / 3);
+    if (target !== undefined && !code.some(row => row >= first && row <= last)) {
+      this.view.scrollTop = Math.max(0, target * ROW - this.view.clientHeight / 3);
     }
   }
 
@@ -347,8 +350,8 @@ export class Listing {
     if (spot && spot.line < 0) {
       this.toggle(spot.section);
     } else if (spot) {
-      this.options.selection.pin(this.trace(row));
       this.options.attend?.(spot);
+      this.options.selection.pin(this.trace(row));
     }
   }
 

@@ -25,7 +25,7 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from playwright.sync_api import Browser, Locator, Page, sync_playwright  # noqa: E402
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "build" / "e2e"
@@ -104,11 +104,13 @@ class Frontend:
         path = self.settings / "@jupyterlab" / "apputils-extension"
         path.mkdir(parents=True, exist_ok=True)
         (path / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
-        (path / "themes.jupyterlab-settings").write_text(json.dumps({"theme": f"JupyterLab {name}"}))
+        (path / "themes.jupyterlab-settings").write_text(
+            json.dumps({"theme": f"JupyterLab {name}"})
+        )
 
     def url(self, notebook: str) -> str:
         path = "lab/tree" if self.kind == "lab" else "notebooks"
-        return f"{self.address}/{path}/{notebook}?token={TOKEN}"
+        return f"{self.address}/{path}/{notebook}?reset&token={TOKEN}"
 
 
 def _free_port() -> int:
