@@ -22,6 +22,8 @@ from nbcomp.provenance import instruction_mix
 from nbcomp.target.llvm.cpus import CPUS
 
 NAMES = tuple(named.name for named in CPUS)
+TURNS = 12  # of each CPU: what disturbs comes and goes
+BUSY = 0.2  # cores other programs may use before the table says that they disturbed
 PATIENCE = 0.2  # of the time at most for one call of one CPU's code
 
 
@@ -65,22 +67,22 @@ class CpuTable:
         table = [_cells(row, first) for row in self.rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in table]
+        notes = [f"{row.name}: {row.note}" for row in self.rows if row.note]
+        if self.others > BUSY:
+            notes.append(f"other programs kept {self.others:.1f} cores busy: times are uncertain")
         head = f"{self.function} on {len(self.rows)} CPUs"
-        return "\n".join([head, *(line.rstrip() for line in lines)])
+        return "\n".join([head, *(line.rstrip() for line in lines), *notes])
 
 
 def _cells(row: CpuRow, first: Timing | None) -> tuple[str, ...]:
     width = "scalable" if row.vector_bits < 0 else f"{row.vector_bits}-bit"
-    seconds = f"{row.timing.median * 1e6:,.1f} µs" if row.timing else "–"
-    factor = f"{row.timing.median / first.median:.2f}×" if row.timing and first else ""
     return (
         row.name,
         row.title,
         f"{width} vectors" if row.vector_bits else "no vectors",
         f"{row.in_loops:,} instructions in loops",
-        seconds,
-        factor,
-        row.note,
+        f"{row.timing.median * 1e6:,.1f} µs" if row.timing else "not run",
+        f"{row.timing.median / first.median:.2f}×" if row.timing and first else "",
     )
 
 
@@ -109,7 +111,7 @@ def compare_cpus(
     unknown name, and what the reference raises.
     """
     named = {cpu.name: cpu for cpu in CPUS}
-    rows = [_row("host", compiled.target, compiled, "")]
+    rows = [_row("host", "this machine", compiled, "")]
     for name in names:
         try:
             made = compiled.for_cpu(name)
@@ -151,7 +153,8 @@ def _timed(
     calls: list[Call] = [(call, *copies) for _, call in checked if call]
     again = [partial(restore, copies, wanted.given)] * len(calls)
     with quietly():
-        taken = alternate(calls, seconds, again if wanted.writes else (), rest=0.0) if calls else []
+        before = again if wanted.writes else ()
+        taken = alternate(calls, seconds, before, TURNS, rest=0.0) if calls else []
     timings = iter(taken)
     for row, call in checked:
         yield replace(row, timing=next(timings)[0]) if call else row

@@ -119,7 +119,9 @@ def test_the_table_as_text(table: CpuTable) -> None:
     lines = repr(table).splitlines()
     assert lines[0] == "softmax on 10 CPUs"
     assert re.search(r"^host .* 1\.00×$", lines[1])
-    assert "nbcomp has no schedule for GPUs" in lines[-1]
+    assert re.search(r"^ptx .* no vectors .* not run$", lines[10])
+    assert "nbcomp has no schedule for GPUs" in "\n".join(lines)
+    assert max(map(len, lines[:11])) < 120
 
 
 def test_a_wrong_answer_is_not_timed(program: Compiled) -> None:
