@@ -40,6 +40,7 @@ LATE = {
     ("nbcomp.graph.op", ""): {"nbcomp.graph.ir"},  # for the type checker
     ("nbcomp.graph.passes.fusion", "__str__"): {"nbcomp.graph.printer"},
     ("nbcomp.magics.cpus", "cpus"): {"nbcomp.measure.cpus"},
+    ("nbcomp.magics.measuring", "_cpus"): {"nbcomp.measure.cpus"},
     ("nbcomp.magics.measuring", "_operators"): {"nbcomp.frontend.trace"},
     ("nbcomp.magics.measuring", "_measurements"): {
         "nbcomp.measure.ablation",

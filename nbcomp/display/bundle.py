@@ -6,7 +6,7 @@ assembly. There is no `image/svg+xml` in it, because that makes `nbconvert --to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from nbcomp.display.text.report import headline, speed_table, text
 from nbcomp.display.text.source import annotated
 from nbcomp.display.text.tables import fill
 from nbcomp.display.view.checks import LevelCheck
+from nbcomp.display.view.cpus import Cpu
 from nbcomp.display.view.history import History
 from nbcomp.display.view.reads import Compiled, Fallback
 from nbcomp.display.view.remarks import RemarkRow
@@ -69,6 +70,7 @@ class Report:
     history: History | None = None  # this run against the one before
     stale: tuple[str, ...] = ()  # what is not any more as it was when this was compiled
     notes: tuple[str, ...] = ()  # more sentences of the headline
+    cpus: Iterable[Cpu] = ()  # the same program for other CPUs, this machine's first
 
     @cached_property
     def view(self) -> View:
@@ -84,6 +86,7 @@ class Report:
             self.history,
             self.stale,
             self.notes,
+            self.cpus,
         )
 
     @property

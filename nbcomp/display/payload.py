@@ -14,6 +14,7 @@ from typing import Any
 
 from nbcomp.display.drawing import Drawing
 from nbcomp.display.help import construct_help, help_for
+from nbcomp.display.view.cpus import on_each
 from nbcomp.display.view.kernels import KernelRow, kernel_facts
 from nbcomp.display.view.measured import measured_data, measured_pass
 from nbcomp.display.view.passes import PassRow
@@ -27,6 +28,7 @@ from nbcomp.origin import Line
 MIME = "application/vnd.nbcomp.compilation+json"
 VERSION = 2
 MAX_TEXTS = 200_000  # characters of all kernels' texts
+MAX_OTHERS = 100_000  # of the machine code for other CPUs
 MAX_DIFFS = 60_000  # of all differences between passes
 MAX_REMARKS = 400
 LEFT_OUT = "left out, to keep the notebook small: `%%compile --full` has it, or `.text(level)`"
@@ -46,6 +48,7 @@ class _Payload:
         self.places = Places(view.file)
         self.constructs: dict[str, int] = {}
         self.texts = Budget(None if view.full else MAX_TEXTS)
+        self.others = Budget(None if view.full else MAX_OTHERS)
         self.shown: list[tuple[str, str]] = []
         self.provenance: list[dict[str, Any]] = []
 
@@ -113,7 +116,7 @@ class _Payload:
         if "asm" in texts:
             facts += kernel_facts(kernel.listing("asm"))
             self.provenance.append(_mapped(kernel))
-        return {
+        data: dict[str, Any] = {
             "name": kernel.name,
             "kind": kernel.kind,
             "number": kernel.number,
@@ -122,6 +125,27 @@ class _Payload:
             "texts": texts,
             "facts": facts,
         }
+        if self.view.cpus:
+            data["cpus"] = list(self.on_cpus(kernel))
+        return data
+
+    def on_cpus(self, kernel: KernelRow) -> Iterator[dict[str, Any]]:
+        """The kernel's machine code on each CPU, as much of each as fits.
+
+        Only the whole program is timed, so a kernel by itself has its seconds if it is all of it.
+        """
+        alone = sum(bool(k.levels) for k in self.view.kernels) == 1
+        times = {f"{c.name} ({c.title})": c.timing for c in self.view.cpus}
+        for found in on_each(self.view.cpus, kernel.name):
+            if self.others.spent:
+                return
+            timing = times[found.name] if alone else None
+            yield {
+                "name": found.name,
+                "seconds": timing.median if timing else None,
+                "note": found.note,
+                "text": self.text("asm", self.others.keep(found.lines, 0.25)),
+            }
 
     def text(self, level: str, text: Text) -> dict[str, Any]:
         self.shown.append((level, str(text)))

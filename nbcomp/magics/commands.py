@@ -69,6 +69,7 @@ def options(args: Any) -> Options:
         check=getattr(args, "check", False),
         measure=getattr(args, "measure", False),
         ablate=getattr(args, "ablate", False),
+        cpus=getattr(args, "cpus", False),
         max_lines=settings.max_lines,
         full=getattr(args, "full", False),
         show=sections(args.show) if args.show else tuple(settings.show),
@@ -115,6 +116,9 @@ class CompilerMagics(Magics):
         help="the run time after each pass; each kernel against the machine's limits",
     )
     @argument("--ablate", action="store_true", help="what each optimisation is worth")
+    @argument(
+        "--cpus", action="store_true", help="the same program for other CPUs, from SSE2 to PTX"
+    )
     @argument("--no-bench", action="store_true", help="compare with NumPy, but do not time")
     @argument("--full", action="store_true", help="cut no text, however large the notebook becomes")
     @argument("--html", type=unquoted, help="write the report to this file, too")

@@ -32,13 +32,15 @@ class Options:
     timed: timings, at these batch `sizes`, within about `seconds`.  check: the answer of each
     level. measure: the run time after each pass, and each kernel against the machine's limits;
     ablate: each optimisation left out: both within about `seconds` more.  max_lines: of each text.
-    show: the sections.  full: cut no text.
+    show: the sections.  cpus: the program for
+    other CPUs, too.  full: cut no text.
     """
 
     timed: bool = True
     check: bool = False
     measure: bool = False
     ablate: bool = False
+    cpus: bool = False
     full: bool = False
     sizes: tuple[int, ...] = SIZES
     seconds: float = 5.0
@@ -102,7 +104,19 @@ def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Repor
         options.full,
         measured=measured,
         notes=_again(call),
+        cpus=_cpus(call, reference, options, say) if options.cpus and comparison.agrees else (),
     )
+
+
+def _cpus(
+    call: Call, reference: Callable[..., Any], options: Options, say: Callable[[str], None]
+) -> tuple[Any, ...]:
+    """The program for every CPU there is a name for, timed where this machine can."""
+    from nbcomp.measure.cpus import compare_cpus  # brings the compiler: not when loaded
+
+    say(f"{call.compiled.name}: compiling for other CPUs …")
+    what = (call.compiled, call.args, call.kwargs, reference)
+    return tuple(compare_cpus(*what, seconds=options.seconds))
 
 
 def _again(call: Call) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from nbcomp.display.html.measured import measured_html
 from nbcomp.display.html.source import annotated
 from nbcomp.display.html.style import FAINT, STATUS
 from nbcomp.display.svg import PALETTE, data_uri, svg
+from nbcomp.display.view.cpus import HEAD, cpu_cells
 from nbcomp.display.view.kernels import LEVELS, KernelRow, kernel_facts
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.remarks import RemarkRow
@@ -56,6 +57,7 @@ def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
         "kernels": lambda: section(f"Kernels ({len(view.kernels)})", _kernels(view, max_lines)),
         "passes": lambda: section(f"Passes ({len(view.passes)})", _passes(view, max_lines)),
         "measured": lambda: measured_html(view.measured, view.stages),
+        "cpus": lambda: section("One source, many CPUs", _cpus(view), opened=True),
     }
     return root(_headline(view) + "".join(make() for k, make in makers.items() if k in view.show))
 
@@ -89,6 +91,10 @@ def _checks(view: View) -> str:
     return table(("level", "answer"), [(c.level, c.words) for c in view.checks], (0, 1)) * bool(
         view.checks
     )
+
+
+def _cpus(view: View) -> str:
+    return table(HEAD, cpu_cells(view.cpus), left=(0, 1, 6)) if view.cpus else ""
 
 
 def _speed(view: View, plot: str) -> str:

@@ -6,6 +6,7 @@ from nbcomp.display.text.ink import PLAIN, Ink
 from nbcomp.display.text.measured import measured_text
 from nbcomp.display.text.source import annotated
 from nbcomp.display.text.tables import fill, table
+from nbcomp.display.view.cpus import HEAD, cpu_cells
 from nbcomp.display.view.speed import SpeedRow, speed_cells
 from nbcomp.display.view.view import View
 from nbcomp.display.view.words import seconds
@@ -32,6 +33,11 @@ def text(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
             blocks.append("\n".join([ink(title, "bold"), *lines]))
     if "measured" in view.show:
         blocks += measured_text(view.measured, width, ink)
+    if view.cpus and "cpus" in view.show:
+        lines = table(
+            [HEAD, *cpu_cells(view.cpus)], width, (3, 4, 5), ink=ink, head=True, wrap=True
+        )
+        blocks.append("\n".join([ink("One source, many CPUs", "bold"), *lines]))
     if view.compiled:
         hint = 'All of it: .compiled.text("graph" | "loop" | "llvm" | "asm")'
         # A lambda or a callable object has no name that `%ir` could find.

@@ -7,12 +7,13 @@ It must not know any markup.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from nbcomp.display.drawing import Drawing, draw
 from nbcomp.display.view.checks import LevelCheck
+from nbcomp.display.view.cpus import Cpu
 from nbcomp.display.view.headline import sentences, title
 from nbcomp.display.view.history import History
 from nbcomp.display.view.kernels import KernelRow, kernel_rows
@@ -35,6 +36,7 @@ SECTIONS = (
     "kernels",
     "passes",
     "measured",
+    "cpus",
 )
 NOTHING = Measured()
 
@@ -62,6 +64,7 @@ class View:
     speed_notes: tuple[str, ...] = ()
     checks: tuple[LevelCheck, ...] = ()
     measured: Measured = NOTHING
+    cpus: tuple[Cpu, ...] = ()
     history: History | None = None
     stale: tuple[str, ...] = ()  # what is not any more as it was when this was compiled
     show: tuple[str, ...] = SECTIONS
@@ -103,6 +106,7 @@ def view(
     history: History | None = None,
     stale: Sequence[str] = (),
     notes: Sequence[str] = (),
+    cpus: Iterable[Cpu] = (),
 ) -> View:
     """Collect what is to be shown: the headline, and those of `SECTIONS` that `show` names.
 
@@ -130,6 +134,7 @@ def view(
         speed_notes=tuple(speed_notes(scaling)),
         checks=tuple(checks),
         measured=measured,
+        cpus=tuple(cpus),
         history=history,
         stale=tuple(stale),
         show=tuple(show),
