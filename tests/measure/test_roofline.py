@@ -13,6 +13,7 @@ import pytest
 import nbcomp
 from nbcomp.errors import NbcompError
 from nbcomp.measure import kernels, limits
+from nbcomp.measure.arguments import restore
 from nbcomp.measure.kernels import measure_numbers
 from nbcomp.measure.memory_plan import memory_plan
 from nbcomp.measure.roofline import Bandwidth, KernelFigures, Limits, Peak
@@ -176,7 +177,7 @@ def test_buffers_come_from_where_they_were_last() -> None:
 
 
 @pytest.mark.usefixtures("known")
-def test_what_a_program_writes_is_as_it_was() -> None:
+def test_what_a_program_writes_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     held = np.arange(50.0)
 
     def step(x: Any) -> Any:
@@ -184,8 +185,17 @@ def test_what_a_program_writes_is_as_it_was() -> None:
         held[:] = x[:50]
         return x.sum()
 
+    restored: list[float] = []
+
+    def note(copies: Any, originals: Any) -> None:
+        restore(copies, originals)
+        restored.append(copies[0][0][1])
+
+    monkeypatch.setattr(kernels, "restore", note)
     x = np.arange(100.0)
     measure_numbers(nbcomp.compile(step, x.copy()), [x], seconds=0.02)
+    assert len(restored) > 3  # before every run, so that its values do not run away
+    assert set(restored) == {1.0}
     np.testing.assert_array_equal(x, np.arange(100.0))
     np.testing.assert_array_equal(held, np.arange(50.0))
 
@@ -220,6 +230,18 @@ def test_the_memory_plan_says_who_lives_when_and_where() -> None:
     assert (result.offset, result.first) == (None, 2)
     assert plan.peak == X.nbytes + W.nbytes + result.bytes + plan.arena
     assert plan.arena <= plan.apart
+
+
+def test_a_result_that_is_copied_into_an_argument_lives_between_steps() -> None:
+    def f(x: Any) -> Any:
+        y = np.sort(x)
+        x[:] = y + x.sum()
+
+    plan = memory_plan(nbcomp.compile(f, np.ones(64)))
+    assert "output" not in {b.role for b in plan.buffers}
+    assert plan.steps[-1] == "write_x"
+    (x,) = [b for b in plan.buffers if b.role == "input"]
+    assert (x.first, x.last) == (0, len(plan.steps) - 1)
 
 
 def test_memory_that_is_used_again_is_counted_once() -> None:

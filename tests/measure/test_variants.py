@@ -12,7 +12,7 @@ import pytest
 import nbcomp
 from nbcomp.compiled import Compiled
 from nbcomp.measure import passes, variants
-from nbcomp.measure.ablation import ablate
+from nbcomp.measure.ablation import TELLING, ablate
 from nbcomp.measure.figures import change_words
 from nbcomp.measure.passes import measure_passes
 from nbcomp.measure.timing import Ratio, ratio
@@ -114,6 +114,26 @@ def test_a_program_compiled_with_options_keeps_them() -> None:
     compiled = compile_for("llvm", Options(frozenset({"fuse"})))(f, X)
     found = ablate(compiled, [X], seconds=SECONDS)
     assert "fuse" not in [row.name for row in found.rows]
+
+
+def test_only_programs_that_differ_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Options] = []
+
+    def note(compiled: Compiled, options: Options) -> Compiled:
+        made.append(options)
+        return recompile(compiled, options)
+
+    monkeypatch.setattr(variants, "recompile", note)
+    compiled = nbcomp.compile(f, X)
+    busy = set(NAMES) - idle(compiled)
+    ablate(compiled, [X], seconds=SECONDS)
+    assert made == [EVERYTHING, *(Options(frozenset({n})) for n in sorted(busy, key=rank))]
+    assert len(busy) < len(NAMES) - 4
+
+
+def rank(name: str) -> tuple[bool, int]:
+    """The order in which optimisations are left out: those that tell most come first."""
+    return name not in TELLING, NAMES.index(name)
 
 
 def broken(name: str) -> Callable[[Compiled, Options], Compiled]:
