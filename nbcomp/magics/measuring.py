@@ -17,7 +17,7 @@ from nbcomp.display.view.view import SECTIONS
 from nbcomp.frontend.result import bind
 from nbcomp.magics.recording import Call, is_compiled
 from nbcomp.measure.arguments import kept, twin
-from nbcomp.measure.comparison import Comparison, check, compare
+from nbcomp.measure.comparison import Comparison, check, coarsest, compare
 from nbcomp.measure.differences import differences
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import SIZES, scaling
@@ -71,8 +71,9 @@ def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Repor
     both = (function, reference, call.args, call.kwargs)
     sizes = None
     writes = bool(compiled.capture.writes)
+    eps = coarsest(compiled.captured)
     if options.timed:
-        comparison = compare(*both, seconds=options.seconds / 4, writes=writes)
+        comparison = compare(*both, seconds=options.seconds / 4, writes=writes, eps=eps)
         if comparison.agrees:
             # A copy of the function, so that it does not keep a variant for every size.
             sizes = scaling(
@@ -81,11 +82,12 @@ def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Repor
                 sizes=options.sizes,
                 seconds=options.seconds * 3 / 4,
                 writes=writes,
+                eps=eps,
                 operators=partial(_operators, function.__wrapped__),
                 progress=lambda size: say(f"{name}: timing batch size {size:,} …"),
             )
     else:
-        comparison = check(*both, writes=writes)
+        comparison = check(*both, writes=writes, eps=eps)
     checks: tuple[LevelCheck, ...] = ()
     if options.check or not comparison.agrees:
         say(f"{name}: running every level …")
@@ -167,10 +169,11 @@ def check_levels(call: Call, reference: Callable[..., Any]) -> Iterator[LevelChe
     theirs = twin((call.args, call.kwargs))
     wanted = reference(*theirs[0], **theirs[1])
     work = sum(n.type.size for n in call.compiled.captured.nodes)
+    eps = coarsest(call.compiled.captured)
     for level, run in levels(call.compiled, kernels=work <= INTERPRETED):
         ours = twin((call.args, call.kwargs))
-        found = differences(run(*ours[0], **ours[1]), wanted)
-        found += differences(ours, theirs, "arguments")
+        found = differences(run(*ours[0], **ours[1]), wanted, eps=eps)
+        found += differences(ours, theirs, "arguments", eps)
         worst = Comparison(found)
         problem = next((f"{d.name} {d.problem}" for d in found if d.problem), "")
         yield LevelCheck(level, worst.ulp, problem)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.graph.ir import Graph
+from nbcomp.graph.op import Constant, Input, Source, View
 from nbcomp.measure.arguments import rebuild, restore, twin
 from nbcomp.measure.differences import Difference, differences, leaves
 from nbcomp.measure.timing import Function, Neighbours, Timing, alternate, quietly, ratio
@@ -66,7 +68,8 @@ class Comparison:
 class Wanted:
     """NumPy's answer for some arguments: what the function returned, and what it wrote into them.
 
-    With `writes` False the function is known to write nothing, and no copies are made.
+    With `writes` False the function is known to write nothing, and no copies are made.  eps: of
+    the coarsest values on the way to the answer (`coarsest`).
     """
 
     reference: Function
@@ -74,17 +77,22 @@ class Wanted:
     writes: bool
     value: Any
     written: Any
+    eps: float = 0.0
 
     @staticmethod
     def of(
-        reference: Function, args: Sequence[Any], kwargs: Mapping[str, Any] | None, writes: bool
+        reference: Function,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any] | None,
+        writes: bool,
+        eps: float = 0.0,
     ) -> Wanted:
         """Run the Python function, on copies.  Raises what it raises."""
         given = (tuple(args), dict(kwargs or {}))
         copies = twin(given) if writes else given
         with quietly():
             value = reference(*copies[0], **copies[1])
-        return Wanted(reference, given, writes, value, copies)
+        return Wanted(reference, given, writes, value, copies, eps)
 
     def check(self, function: Function) -> Comparison:
         """Compare the answer of another function on copies of the arguments, without timing it.
@@ -95,12 +103,12 @@ class Wanted:
         ours = twin(self.given) if self.writes else self.given
         with quietly():
             value = function(*ours[0], **ours[1])
-            found = differences(value, self.value)
+            found = differences(value, self.value, eps=self.eps)
             if any(d.problem for d in found):
                 found = _judged(found, value, self.value, self.reference, self.given)
         if not self.writes:
             return Comparison(found)
-        written = differences(ours, self.written, "arguments")
+        written = differences(ours, self.written, "arguments", self.eps)
         return Comparison((*found, *(d for d in written if d.problem or d.ulp > 0)))
 
 
@@ -110,9 +118,21 @@ def check(
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
     writes: bool = True,
+    eps: float = 0.0,
 ) -> Comparison:
     """Compare the answers of both on copies of the arguments, as `Wanted` says."""
-    return Wanted.of(reference, args, kwargs, writes).check(compiled)
+    return Wanted.of(reference, args, kwargs, writes, eps).check(compiled)
+
+
+def coarsest(graph: Graph) -> float:
+    """What one rounding may change, relatively, of the coarsest float a program computes.
+
+    A float64 that was rounded to float32 on the way is no better than that.
+    """
+    kinds = {
+        n.type.dtype for n in graph.nodes if not isinstance(n.op, Input | Constant | View | Source)
+    }
+    return max((float(np.finfo(t.char).eps) for t in kinds if t.kind in "fc"), default=0.0)
 
 
 def _judged(
@@ -168,13 +188,14 @@ def compare(
     kwargs: Mapping[str, Any] | None = None,
     seconds: float = 0.5,
     writes: bool = True,
+    eps: float = 0.0,
 ) -> Comparison:
     """Check that both give the same answer, then time them in turn.
 
     A wrong answer is not timed.  Arrays of the caller are never written to: a function that may
     write to its arguments (`writes`) gets copies, which are restored before each sample.
     """
-    found = check(compiled, reference, args, kwargs, writes)
+    found = check(compiled, reference, args, kwargs, writes, eps)
     if not found.agrees:
         return found
     neighbours = Neighbours()

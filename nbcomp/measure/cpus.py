@@ -15,7 +15,7 @@ from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
 from nbcomp.jitted import entry_of
 from nbcomp.measure.arguments import kept, restore, twin
-from nbcomp.measure.comparison import Wanted
+from nbcomp.measure.comparison import Wanted, coarsest
 from nbcomp.measure.timing import Call, Neighbours, Timing, alternate, quietly
 from nbcomp.pipeline import compile
 from nbcomp.provenance import instruction_mix
@@ -125,7 +125,7 @@ def compare_cpus(
     with kept(captured.signature, captured.writes, args, kwargs or {}):
         python = reference or compiled.function
         writes = bool(captured.writes)
-        wanted = Wanted.of(python, args, kwargs, writes)
+        wanted = Wanted.of(python, args, kwargs, writes, coarsest(compiled.captured))
         neighbours = Neighbours()
         runs = [row.name == "host" or named[row.name].runs for row in rows]
         timed = _timed(rows, runs, wanted, seconds)

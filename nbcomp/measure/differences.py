@@ -62,8 +62,12 @@ def ulp_distance(a: Array, b: Array) -> Array:
     return distance.reshape(a.shape)
 
 
-def difference(name: str, ours: Any, theirs: Any) -> Difference:
-    """Compare one value of ours with NumPy's: kind, dtype and shape first, then every element."""
+def difference(name: str, ours: Any, theirs: Any, eps: float = 0.0) -> Difference:
+    """Compare one value of ours with NumPy's: kind, dtype and shape first, then every element.
+
+    eps: what one rounding may change, where something on the way is rounded to fewer digits than
+    the value itself has.
+    """
     kind_a, kind_b = (
         type(v).__name__ if not isinstance(v, np.generic) else "scalar" for v in (ours, theirs)
     )
@@ -77,16 +81,16 @@ def difference(name: str, ours: Any, theirs: Any) -> Difference:
     if a.dtype.char not in "efdFD":
         equal = bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
         return Difference(name) if equal else _problem(name, _first(a, b, a != b))
-    return _float_difference(name, np.atleast_1d(a), np.atleast_1d(b))
+    return _float_difference(name, np.atleast_1d(a), np.atleast_1d(b), eps)
 
 
-def _float_difference(name: str, a: Array, b: Array) -> Difference:
+def _float_difference(name: str, a: Array, b: Array, coarse: float) -> Difference:
     """In chunks; a value is judged by its own size and by the largest of the whole output."""
     flat = list(_chunks(a, b))
     if not flat:
         return Difference(name)
     largest = max(float(np.abs(y[np.isfinite(y)]).max(initial=0)) for _, _, y in flat)
-    parts = [_chunk_difference(name, x, y, largest, start, a.shape) for start, x, y in flat]
+    parts = [_chunk_difference(name, x, y, largest, start, a.shape, coarse) for start, x, y in flat]
     eps = float(np.finfo(a.dtype).eps)
     gap = max(d.absolute for d in parts)
     return Difference(
@@ -106,14 +110,20 @@ def _chunks(a: Array, b: Array) -> Iterator[tuple[int, Array, Array]]:
 
 
 def _chunk_difference(
-    name: str, a: Array, b: Array, largest: float, start: int, shape: tuple[int, ...]
+    name: str,
+    a: Array,
+    b: Array,
+    largest: float,
+    start: int,
+    shape: tuple[int, ...],
+    coarse: float,
 ) -> Difference:
     ulp = ulp_distance(a, b)
     finite = np.isfinite(a) & np.isfinite(b)
     wide = np.complex128 if a.dtype.kind == "c" else np.float64
     gap = np.abs(np.subtract(a, b, where=finite, out=np.zeros(a.shape, wide), dtype=wide))
     size = np.where(finite, np.abs(b), 0).astype(np.float64)
-    eps = float(np.finfo(a.dtype).eps)
+    eps = max(float(np.finfo(a.dtype).eps), coarse)
     allowed = RELATIVE_EPS * eps * size + ABSOLUTE_EPS * eps * largest
     wrong = np.where(finite, gap > allowed, ulp > 0)
     problem = ""
@@ -146,9 +156,11 @@ def leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def differences(ours: Any, theirs: Any, name: str = "result") -> tuple[Difference, ...]:
-    """Compare two nested results; a different structure is one problem."""
+def differences(
+    ours: Any, theirs: Any, name: str = "result", eps: float = 0.0
+) -> tuple[Difference, ...]:
+    """Compare two nested results; a different structure is one problem.  eps: as in `difference`."""
     a, b = list(leaves(ours, name)), list(leaves(theirs, name))
     if [n for n, _ in a] != [n for n, _ in b]:
         return (_problem(name, f"has {len(a)} values where NumPy gives {len(b)}"),)
-    return tuple(difference(n, x, y) for (n, x), (_, y) in zip(a, b, strict=True))
+    return tuple(difference(n, x, y, eps) for (n, x), (_, y) in zip(a, b, strict=True))

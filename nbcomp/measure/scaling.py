@@ -61,6 +61,7 @@ def scaling(
     progress: Callable[[int], None] | None = None,
     writes: bool = True,
     operators: Callable[..., int] | None = None,
+    eps: float = 0.0,
 ) -> Scaling:
     """Compare across batch sizes, about `seconds` in total; on slow machines at most twice that.
 
@@ -75,7 +76,7 @@ def scaling(
             return Scaling((), reason="no argument has a leading axis whose length can be varied")
         if operators and (grown := _growth(operators, args, kwargs or {}, positions)):
             return Scaling((), reason=grown)
-        sweep = _Sweep(compiled, reference, tuple(args), kwargs, positions, writes)
+        sweep = _Sweep(compiled, reference, tuple(args), kwargs, positions, writes, eps)
         return sweep.run(sorted(sizes), seconds, progress)
 
 
@@ -89,6 +90,7 @@ class _Sweep:
     kwargs: Mapping[str, Any] | None
     positions: tuple[int, ...]
     writes: bool
+    eps: float
     points: list[Point] = field(default_factory=list)
 
     def run(
@@ -115,7 +117,14 @@ class _Sweep:
         known = len(getattr(self.compiled, "fallbacks", ()))
         try:
             point = _point(
-                self.compiled, self.reference, batch, self.kwargs, size, seconds, self.writes
+                self.compiled,
+                self.reference,
+                batch,
+                self.kwargs,
+                size,
+                seconds,
+                self.writes,
+                self.eps,
             )
         except Exception as error:  # whatever the user's function raises for such a batch
             said = str(error).strip().splitlines()
@@ -185,13 +194,14 @@ def _point(
     size: int,
     seconds: float,
     writes: bool,
+    eps: float,
 ) -> Point:
     given = (tuple(args), dict(kwargs or {}))
     ours = twin(given) if writes else given
     start = time.perf_counter()
     compiled(*ours[0], **ours[1])
     first = time.perf_counter() - start
-    found = compare(compiled, reference, args, kwargs, max(seconds, 0.02), writes)
+    found = compare(compiled, reference, args, kwargs, max(seconds, 0.02), writes, eps)
     return Point(size, first, found)
 
 

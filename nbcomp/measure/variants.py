@@ -18,7 +18,7 @@ from nbcomp.jitted import entry_of
 from nbcomp.loop.grammar import Call, walk
 from nbcomp.machine import host
 from nbcomp.measure.arguments import kept, restore, twin
-from nbcomp.measure.comparison import Wanted
+from nbcomp.measure.comparison import Wanted, coarsest
 from nbcomp.measure.memory_plan import memory_plan
 from nbcomp.measure.timing import Call as TimedCall
 from nbcomp.measure.timing import Neighbours, Timing, alternate, quietly
@@ -109,7 +109,8 @@ class _Race:
         self.writes = bool(self.compiled.capture.writes)
         self.compiling = self.compiled.compile_seconds  # of the variant that took longest
         begin = time.perf_counter()
-        self.wanted = Wanted.of(self.reference, self.args, self.kwargs, self.writes)
+        eps = coarsest(self.compiled.captured)
+        self.wanted = Wanted.of(self.reference, self.args, self.kwargs, self.writes, eps)
         self.numpy_seconds = time.perf_counter() - begin
 
     def left(self) -> float:

@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 
+import nbcomp
 from nbcomp.measure import comparison, differences
 
 
@@ -91,3 +93,37 @@ def test_functions_that_write_nothing_get_the_arguments_themselves() -> None:
     x = np.ones(4)
     assert comparison.compare(note, note, (x,), seconds=0.02, writes=False).agrees
     assert seen == {id(x)}
+
+
+def test_a_result_is_no_better_than_what_was_rounded_on_the_way() -> None:
+    def numpys(x: Any) -> Any:
+        return np.exp(x.astype(np.float32)).astype(np.float64)
+
+    def ours(x: Any) -> Any:
+        return np.nextafter(np.exp(x.astype(np.float32)), np.float32(0)).astype(np.float64)
+
+    x = np.linspace(0, 1, 50)
+    eps = comparison.coarsest(nbcomp.compile(numpys, x).captured)
+    assert eps == np.finfo(np.float32).eps
+    assert not comparison.check(ours, numpys, (x,)).agrees
+    assert comparison.check(ours, numpys, (x,), eps=eps).agrees
+    assert comparison.compare(ours, numpys, (x,), seconds=0.02, eps=eps).agrees
+    assert not comparison.check(lambda x: ours(x) * 1.001, numpys, (x,), eps=eps).agrees
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [
+        (lambda x: x * 2.0, np.float64),
+        (lambda x: x.astype(np.float16).astype(np.float64), np.float16),
+        (lambda x: (x > 0).sum(), None),
+    ],
+)
+def test_the_coarsest_of_what_is_computed(function: Any, dtype: Any) -> None:
+    found = comparison.coarsest(nbcomp.compile(function, np.ones(5)).captured)
+    assert found == (0.0 if dtype is None else np.finfo(dtype).eps)
+
+
+def test_inputs_that_are_only_read_round_nothing() -> None:
+    graph = nbcomp.compile(lambda x: x[1:].astype(np.float64) * 2, f32(1, 2, 3)).captured
+    assert comparison.coarsest(graph) == np.finfo(np.float64).eps
