@@ -2,6 +2,7 @@
 # make test         set everything up, check style, types and layers, run every test
 # make lab          open JupyterLab on the notebooks
 # make bench        the benchmark table of nbcomp and NumPy (make bench-peers adds the other compilers)
+# make bench-loops  explicit loops against Numba
 # make conformance  the slow suites: every float32, long random programs
 # make explorer     build the front end in place, for work on it
 # make lock         renew constraints.txt
@@ -19,7 +20,7 @@ ROWS ?=
 FRONT_END := $(wildcard extension/src/*.ts extension/scripts/*.mjs extension/package.json extension/yarn.lock) extension/hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab explorer bench bench-peers bench-all conformance lock clean
+.PHONY: help demo test lab explorer bench bench-peers bench-all bench-loops conformance lock clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
@@ -72,6 +73,9 @@ bench-peers: $(PEERS)/.installed
 
 bench-all: $(VENV)/.installed-test $(PEERS)/.installed
 	$(BIN)/python -m benchmarks.run --peers-venv $(PEERS) $(if $(ROWS),--rows $(ROWS))
+
+bench-loops: $(VENV)/.installed-test $(PEERS)/.installed
+	$(BIN)/python -m benchmarks.loops --peers-venv $(PEERS) $(if $(ROWS),--rows $(ROWS))
 
 # Every package of the test and lab environments at the version they were last tested with.
 lock:

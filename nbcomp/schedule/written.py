@@ -20,6 +20,7 @@ from nbcomp.loop.grammar import (
     If,
     Kernel,
     Leave,
+    Let,
     Load,
     Poll,
     Stmt,
@@ -27,7 +28,9 @@ from nbcomp.loop.grammar import (
     While,
     bodies,
     expressions,
+    loads_of,
     map_stmt,
+    variables,
     walk,
     walk_expr,
 )
@@ -75,6 +78,10 @@ def _why_not(kernel: Kernel, loop: For, body: Sequence[Stmt], allocs: list[Alloc
     carried = sorted(_carried(loop.body, own))
     if carried:
         return f"each round uses `{carried[0].split('_')[0]}` of the one before"
+    at = body.index(loop)
+    lets = [s for s in body[:at] if isinstance(s, Let)]
+    if any(e.buffer.role != "input" for s in lets for e in loads_of((s,))):
+        return "it reads values that are computed before it"
     private = [a for a in allocs if a.buffer.name in _touched((loop,))]
     others = [s for s in body if s is not loop]
     shared = {a.buffer.name for a in private} & _touched(tuple(others))
@@ -143,14 +150,18 @@ def _reads(stmt: Stmt, written: set[str]) -> set[str]:
 def _split(kernel: Kernel, loop: For, body: Sequence[Stmt], allocs: list[Alloc]) -> list[Stmt]:
     """The stages: what is before the loop, the loop with variables of its own, what is after."""
     at = body.index(loop)
+    values = [s for s in body[:at] if isinstance(s, Let)]  # read again in every round
+    used = {n for s in walk((loop,)) for root in expressions(s) for n in variables(root)}
     private = tuple(a for a in allocs if a.buffer.name in _touched((loop,)))
-    inner = tuple(_without_polls(loop.body))
+    inner = (*(v for v in values if v.name in used), *_without_polls(loop.body))
     stages: list[Stmt] = []
     for part in (body[:at], body[at + 1 :]):
         mine = [a for a in allocs if a.buffer.name in _touched(tuple(part))]
         stages.append(Block((*mine, *part), kernel.location))
     spread_loop = replace(loop, kind="parallel", body=(*private, *inner))
     first, last = stages
+    if isinstance(first, Block) and all(isinstance(s, Let) for s in first.body):
+        first = Block(())
     whole = [first, spread_loop, last]
     return [s for s in whole if not isinstance(s, Block) or s.body]
 

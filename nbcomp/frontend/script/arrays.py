@@ -105,10 +105,8 @@ class Arrays(Arithmetic):
     def set_element(self, view: View, value: Any) -> None:
         """`view[...] = value` for a part without axes."""
         memory = view.memory
-        if not memory.writable:
-            raise NotElements(f"`{memory.name}` cannot be written to here")
         s = self.assigned(number(value), Kind(memory.buffer.dtype))
-        memory.written[:] = [True]
+        memory.written = True
         self.add(Store(memory.buffer, view.start, s.expr, self.location))
 
     def assigned(self, s: Scalar, kind: Kind) -> Scalar:

@@ -48,20 +48,26 @@ from nbcomp.loop.grammar import (
     For,
     If,
     Kernel,
+    Let,
     Load,
     Stmt,
     Store,
+    Var,
     While,
     affine,
     bodies,
+    expressions,
     loads_of,
+    variables,
     walk,
     with_buffers,
 )
 from nbcomp.types import contiguous_strides
 
 MAKERS = (np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like)
-WORD = 2**31  # ints up to here, which are most, need fewer checks
+# Ranges of ints that a program is compiled for, the first that holds the argument: where they are
+# small and not negative, as most are, fewer checks are needed.
+USUAL = ((0, 2**31 - 1), (-(2**31), 2**31 - 1), (0, 2**62))
 MANY_RESTARTS = 64
 
 
@@ -86,6 +92,8 @@ class Region(Statements):
         self.memories: dict[int, Memory] = {}  # by storage
         self.operands: list[tuple[Buffer, Node, Memory | None]] = []
         self._numbers: dict[Node, Scalar] = {}
+        self.first: list[Stmt] = []  # what is read before all else
+        self.made: list[Memory] = []  # arrays that the kernel fills
         self.frame = Frame(source, {}, lookup, "return")
         self._outside = env
 
@@ -124,7 +132,7 @@ class Region(Statements):
             raise NotElements("two arrays that share memory in a loop over elements")
         node = read(tracer)
         buffer = self.operand(node, name or node.name or "array", node.type.dtype, node.shape)
-        memory = Memory(buffer, name or node.name or "the array", tracer, True)
+        memory = Memory(buffer, name or node.name or "the array", tracer)
         self.memories[id(storage)] = memory
         self.operands[-1] = (buffer, node, memory)
         return _whole(memory)
@@ -138,8 +146,7 @@ class Region(Statements):
         low, high = kind.bounds()
         if kind.is_int:
             assert isinstance(value._value, int)
-            if -WORD <= value._value < WORD:
-                low, high = -WORD, WORD - 1
+            low, high = next((r for r in USUAL if r[0] <= value._value <= r[1]), (low, high))
             for root in value._roots:
                 self.session.limit(root, low, high)
         return self.number_from(found, kind, name, low, high)
@@ -148,8 +155,9 @@ class Region(Statements):
         """A 0-d operand."""
         if node not in self._numbers:
             buffer = self.operand(node, name or node.name or "value", node.type.dtype, ())
-            load = Load(buffer.dtype, buffer, ())
-            self._numbers[node] = Scalar(kind, load, low, high)
+            bound = self.fresh(buffer.name)
+            self.first.append(Let(bound, Load(buffer.dtype, buffer, ()), self.location))
+            self._numbers[node] = Scalar(kind, Var(buffer.dtype, bound), low, high)
         return self._numbers[node]
 
     def operand(self, node: Node, name: str, dtype: Any, shape: tuple[int, ...]) -> Buffer:
@@ -167,6 +175,8 @@ class Region(Statements):
     def other(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         """Arrays that are made where the statements are run once are made before all of them."""
         once = not self.frame.nested and not self.depth and not self.depth_of_loops
+        if once and function in (np.empty, np.empty_like):
+            return self.uninitialised(function, args, named)
         if once and function in MAKERS:
             values = [self.given(a) for a in (*args, *named.values())]
             count = len(args)
@@ -175,6 +185,21 @@ class Region(Statements):
             )
             return self.array(made, "")
         return super().other(function, args, named, node)
+
+    def uninitialised(self, function: Any, args: list[Any], named: dict[str, Any]) -> View:
+        """An array that nobody need fill: the kernel has all of it."""
+        like = [a.memory.buffer if isinstance(a, View) else a for a in args]
+        if function is np.empty_like and isinstance(like[0], Buffer):
+            shape = named.pop("shape", None) or args[0].shape
+            like = [shape, *(like[1:] or [named.pop("dtype", like[0].dtype)])]
+        array = np.empty(*map(self.given, like), **{k: self.given(v) for k, v in named.items()})
+        if array.dtype.kind not in "biuf" or not array.flags.c_contiguous:
+            raise NotElements(f"an array of dtype {array.dtype}")
+        name = self.fresh("made")
+        strides = contiguous_strides(array.shape)
+        memory = Memory(Buffer(name, array.dtype, array.shape, strides, "output"), name)
+        self.made.append(memory)
+        return _whole(memory)
 
     def given(self, value: Any) -> Any:
         """An argument of a function that makes an array."""
@@ -190,14 +215,15 @@ class Region(Statements):
         self, name: str, results: list[tuple[str, Scalar]]
     ) -> tuple[Kernel, list[int], list[Node]]:
         """The kernel, which operands it changes, and the operands' nodes."""
-        outputs = []
-        if not results and self.fails:
+        outputs = [m.buffer for m in self.made]
+        changes = self.made or any(m is not None and m.written for _, _, m in self.operands)
+        if not results and self.fails and not changes:
             results = [("done", number(True))]  # something for the graph to reach it by
         for label, s in results:
             out = Buffer(self.fresh(label), s.dtype, (), (), "output")
             outputs.append(out)
             self.add(Store(out, (), s.expr, self.location))
-        stmts = without_unread(tuple(self.stmts))
+        stmts = without_unread((*self.first, *self.stmts))
         touched = {b.name for s in stmts for b in _buffers(s)}
         kept = [o for o in self.operands if o[0].name in touched]
         written = {m.buffer.name for _, _, m in kept if m is not None and m.written}
@@ -225,7 +251,10 @@ class Region(Statements):
             memory.origin._place.write(new)
         if self.fails:
             self.session.effects.append(loops)
-        return made[len(updated) :]
+        rest = made[len(updated) :]
+        for memory, node in zip(self.made, rest, strict=False):
+            memory.origin = self.session.tracer(replace(node, name=memory.buffer.name))
+        return rest[len(self.made) :]
 
 
 def _whole(memory: Memory) -> View:
@@ -240,9 +269,11 @@ def _buffers(stmt: Stmt) -> list[Buffer]:
 
 
 def without_unread(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements without variables that nobody reads."""
+    """The statements without variables and values that nobody reads."""
     while True:
         read_ = {e.buffer.name for e in loads_of(stmts) if e.buffer.role == "local"}
+        for stmt in walk(stmts):
+            read_ |= {n for root in expressions(stmt) for n in variables(root)}
         kept = _without(stmts, read_)
         if len(list(walk(kept))) == len(list(walk(stmts))):
             return kept

@@ -8,7 +8,7 @@ is itself: a Python object.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -126,15 +126,18 @@ class Axis:
     extent: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Memory:
-    """An array the loops work on.  written: whether they change it."""
+    """An array the loops work on.
+
+    origin: the tracer it came as; None until they are done for one that is made for them.
+    written: whether they change it.
+    """
 
     buffer: Buffer
     name: str
-    origin: Any = None  # the tracer it came as
-    writable: bool = True
-    written: list[bool] = field(default_factory=list)
+    origin: Any = None
+    written: bool = False
 
 
 @dataclass(frozen=True, eq=False)
