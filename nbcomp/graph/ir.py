@@ -7,7 +7,7 @@ nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -112,14 +112,17 @@ class Graph:
         return print_graph(self)
 
 
-def topological(roots: Iterable[Node]) -> Iterator[Node]:
-    """The nodes the roots reach, operands before users, without recursion."""
+def topological(roots: Iterable[Node], known: Container[Node] = ()) -> Iterator[Node]:
+    """The nodes the roots reach, operands before users, without recursion.
+
+    known: nodes that are left out, with what is reached through them only.
+    """
     done: set[Node] = set()
     for root in roots:
         stack = [(root, False)]
         while stack:
             node, expanded = stack.pop()
-            if node in done:
+            if node in done or node in known:
                 continue
             if expanded:
                 done.add(node)
