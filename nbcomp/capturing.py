@@ -15,10 +15,10 @@ import numpy as np
 
 from nbcomp.errors import CaptureError, NbcompError
 from nbcomp.frontend.outputs import Outputs
-from nbcomp.frontend.result import Out, Static, Tree, leaves, resolve
+from nbcomp.frontend.result import Out, Static, Tree, leaves, resolve, with_leaves
 from nbcomp.frontend.trace import Capture, capture
 from nbcomp.graph.ir import Graph, Node, rewrite
-from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter, path_of
+from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter, path_of, returned
 from nbcomp.ops.nn import Linear
 from nbcomp.types import TensorType
 
@@ -94,10 +94,10 @@ def export(function: Any, *spec: Any, **named: Any) -> ExportedModule:
         if len(named) == 1 and isinstance(inner := next(iter(named.values())), Mapping):
             named = dict(inner)
     captured = capture(_python(function), _examples(spec), _named(named))
-    if captured.writes or any(not isinstance(t, Out | Static) for t in leaves(captured.result)):
+    if captured.writes:
         raise NbcompError(
-            f"{captured.graph.name} returns or writes to its own arguments: it cannot be exported",
-            hint="return new arrays only",
+            f"{captured.graph.name} writes to its arguments: it cannot be exported",
+            hint="return the new arrays",
         )
     return _exported(function, captured)
 
@@ -111,10 +111,32 @@ def _exported(function: Any, captured: Capture) -> ExportedModule:
     own.sort(key=lambda pair: int(pair[1].source.key))
     params = {node.name: resolve(guard.source, ()) for node, guard in read}
     nodes = [node for node, _ in (*own, *read)]
-    graph = Graph(captured.graph.name, tuple(nodes), captured.graph.outputs)
-    graph = rewrite(graph, _as_products)
-    made = captured_graph(graph, captured.result, captured.scalar_outputs)
-    return ExportedModule(made, function, params)
+    result, outputs, scalars = _new_arrays(captured)
+    graph = rewrite(Graph(captured.graph.name, tuple(nodes), outputs), _as_products)
+    return ExportedModule(captured_graph(graph, result, scalars), function, params)
+
+
+def _new_arrays(captured: Capture) -> tuple[Tree, tuple[Node, ...], frozenset[int]]:
+    """What is returned as new arrays: a program without state has no other."""
+    places = {guard.source: node for node, guard in inputs_of(captured)}
+    new: list[Any] = []
+    outputs: list[Node] = []
+    scalars = set()
+    for leaf in leaves(captured.result):
+        node = returned(leaf, captured.graph.outputs, places)
+        if node is None and isinstance(leaf, Static):
+            new.append(leaf)
+            continue
+        if node is None:
+            raise NbcompError(
+                f"{captured.graph.name} returns an argument as it is: it cannot be exported",
+                hint="return arrays that are computed",
+            )
+        if isinstance(leaf, Out) and leaf.index in captured.scalar_outputs:
+            scalars.add(len(outputs))
+        new.append(Out(len(outputs), leaf.python if isinstance(leaf, Out) else None))
+        outputs.append(node)
+    return with_leaves(captured.result, new), tuple(outputs), frozenset(scalars)
 
 
 def _as_products(node: Node, inputs: tuple[Node, ...]) -> Node | None:

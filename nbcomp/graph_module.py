@@ -32,11 +32,12 @@ from nbcomp.frontend.trace import Capture
 from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.editable_node import EditableNode, Literal
 from nbcomp.graph.interpreter import interpret
-from nbcomp.graph.ir import Graph, Node
+from nbcomp.graph.ir import Graph, Node, apply
 from nbcomp.graph.op import Op
 from nbcomp.graph.script import code, script
 from nbcomp.pipeline import compile_capture
 from nbcomp.record import Trace
+from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import ArrayGuard, Guard, ScalarGuard, Source
 from nbcomp.target.llvm.compile import host_target
 from nbcomp.types import TensorType, contiguous_strides
@@ -61,6 +62,7 @@ class GraphModule:
         self.graph.output(shown)
         self._returned = shown
         self._compiled: Compiled | None = None
+        self._native: NativeFunction | None = None
         self.recompile()
 
     def _add_unused(self, captured: Capture) -> None:
@@ -152,7 +154,7 @@ class GraphModule:
     def recompile(self) -> GraphModule:
         """Make calls run the graph as it is now; raises VerifyError if it has no meaning."""
         self.graph.lint()
-        self._current, self._compiled = self._recaptured(), None
+        self._current, self._compiled, self._native = self._recaptured(), None, None
         return self
 
     @property
@@ -167,15 +169,38 @@ class GraphModule:
 
         Raises NbcompError for other shapes and dtypes than the program was captured with.
         """
+        return self._entry.callable(*args, **kwargs)
+
+    @property
+    def _entry(self) -> NativeFunction:
+        """The native entry of the present program, made when it is first called."""
+        if self._native is None:
+            compiled = self.compiled
+            self._native = NativeFunction(
+                self.name,
+                None,
+                self._slow_path,
+                lambda args, plan, step, status: self._in_numpy(args),
+                compiled.capture.signature,
+            )
+            if compiled.plain and compiled.capture.native:
+                self._native.add(compiled.plan)
+        return self._native
+
+    def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         compiled = self.compiled
         values = bind(compiled.capture.signature, args, kwargs)
         if compiled.mismatch(values) is None:
             return compiled.run(values)
-        arrays = [self._read(n, g, values) for n, g in inputs_of(compiled.capture)]
-        outputs = interpret(compiled.capture.graph, arrays)
-        scalars = compiled.capture.scalar_outputs
-        given = [o[()] if k in scalars else o for k, o in enumerate(outputs)]
-        return compiled.finish(tuple(given), values)
+        return self._in_numpy(values)
+
+    def _in_numpy(self, values: Sequence[Any]) -> Any:
+        """Run the graph by its operators' NumPy meaning."""
+        captured = self.compiled.capture
+        arrays = [self._read(n, g, values) for n, g in inputs_of(captured)]
+        outputs = interpret(captured.graph, arrays)
+        given = [o[()] if k in captured.scalar_outputs else o for k, o in enumerate(outputs)]
+        return self.compiled.finish(tuple(given), values)
 
     def _read(self, node: Node, guard: Guard, values: Sequence[Any]) -> Any:
         """The value of an input, of the type the graph has for it."""
@@ -303,6 +328,22 @@ def inputs_of(captured: Capture) -> list[tuple[Node, Guard]]:
     """The graph's inputs, each with where it is read from."""
     inputs = captured.graph.inputs
     return list(zip(inputs, captured.guards[: len(inputs)], strict=True))
+
+
+def returned(leaf: Tree, outputs: Sequence[Node], places: Mapping[Source, Node]) -> Node | None:
+    """The node of an array that is returned: new, an input from its place, or a view of these."""
+    match leaf:
+        case Out(index, _):
+            return outputs[index]
+        case Own(source):
+            return places.get(source)
+        case ViewOf(base, views):
+            node = returned(base, outputs, places)
+            for view in views if node else ():
+                node = apply(view, node)  # type: ignore[arg-type]
+            return node
+        case _:
+            return None
 
 
 def path_of(source: Source) -> str:

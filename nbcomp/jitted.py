@@ -124,9 +124,14 @@ class Jit(Callable):
     def slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Everything the native entry refuses: keywords, new signatures, results that are trees.
 
-        Errors show the user's frames.
+        Errors show the user's frames.  Arrays of a class that says how compiled functions are
+        called on them (`__nbcomp_call__`) are left to it.
         """
         __tracebackhide__ = True
+        for value in (*args, *kwargs.values()):
+            call = getattr(type(value), "__nbcomp_call__", None)
+            if call is not None:
+                return call(self.slow_path, args, kwargs)
         try:
             return self._slow_path(args, kwargs)
         except Exception as error:

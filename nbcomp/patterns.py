@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import NbcompError
-from nbcomp.frontend.result import Out, Own, Tree, ViewOf, resolve
+from nbcomp.frontend.result import resolve
 from nbcomp.frontend.trace import capture
-from nbcomp.graph.ir import Graph, Node, apply, rewrite
+from nbcomp.graph.ir import Graph, Node, rewrite
 from nbcomp.graph.match import Match, kinds, match, substitute
 from nbcomp.graph.op import Constant, Input
-from nbcomp.graph_module import GraphModule
+from nbcomp.graph_module import GraphModule, returned
+from nbcomp.runtime.plan import Source
 from nbcomp.types import TensorType
 
 Types = tuple[TensorType, ...]
@@ -125,21 +126,8 @@ def _graph(function: Callable[..., Any], types: Types) -> Graph:
             value = np.asarray(resolve(guard.source, ()))
             stand_for[node] = Node(Constant(value), (), node.type)
     outputs = rewrite(captured.graph, lambda node, _: stand_for.get(node)).outputs
-    result = _result(captured.result, outputs, inputs)
+    places = {Source("argument", k): node for k, node in enumerate(inputs)}
+    result = returned(captured.result, outputs, places)
+    if result is None:
+        raise NbcompError("pattern and replacement return one array")
     return Graph(captured.graph.name, tuple(inputs), (result,))
-
-
-def _result(tree: Tree, outputs: Sequence[Node], inputs: Sequence[Node]) -> Node:
-    """The one array that is returned, which may be an argument or a view."""
-    match tree:
-        case Out(index, _):
-            return outputs[index]
-        case Own(source) if source.kind == "argument" and not source.path:
-            return inputs[int(source.key)]
-        case ViewOf(base, views):
-            node = _result(base, outputs, inputs)
-            for view in views:
-                node = apply(view, node)
-            return node
-        case _:
-            raise NbcompError("pattern and replacement return one array")

@@ -19,6 +19,8 @@ from nbcomp.graph.editable_node import EditableNode
 from nbcomp.graph.op import Op
 from nbcomp.types import TensorType
 
+MOST_WRITTEN = 32  # elements of a constant that are written out
+
 
 def code(graph: EditableGraph, writes: Sequence[tuple[str, Any]] = ()) -> str:
     """The program as a method: its attributes are those of `self`.
@@ -110,7 +112,9 @@ class _Names:
     def call(self, node: EditableNode, prefix: str, numpy: bool = True) -> str:
         """A call as Python writes it; with `numpy`, by NumPy's name where that needs no more."""
         if node.operator is None:
-            return f"{prefix}.constant(...)  # {node.value.shape} {node.value.dtype}"
+            few = node.value.size <= MOST_WRITTEN and np.isfinite(node.value).all()
+            value = node.value.tolist() if few else "..."
+            return f'{prefix}.constant({value}, dtype="{node.value.dtype.name}")'
         args = [self[a] for a in node.args]
         args += [f"{k}={literal(v)}" for k, v in node.kwargs.items()]
         return f"{called(node.operator, prefix, numpy)}({', '.join(args)})"

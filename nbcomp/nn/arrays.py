@@ -30,6 +30,11 @@ class Tensor(np.ndarray[Any, Any]):
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else super().__array_wrap__(array, context, return_scalar)
 
+    @staticmethod
+    def __nbcomp_call__(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """A compiled function, which works on plain arrays, called on tensors."""
+        return as_tensors(function(as_arrays(args), as_arrays(kwargs)))
+
     def __getattr__(self, name: str) -> Any:
         if name not in METHODS:
             raise AttributeError(f"a Tensor, as a NumPy array, has no attribute {name!r}")

@@ -114,7 +114,7 @@ def test_a_branch_on_values_warns_and_is_frozen(x: Any) -> None:
     assert "neg" not in traced.code
     np.testing.assert_array_equal(traced(-np.abs(x)), 1 - np.abs(x))
     with pytest.raises(CaptureError, match=r"`x\.sum\(\) > 0` is known only at run time"):
-        nbcomp.jit(gate)(x)
+        nbcomp.compile(gate, x)
     with pytest.raises(CaptureError):
         nbcomp.export(gate, nbcomp.f32[3])
 
@@ -233,6 +233,11 @@ def test_a_model_is_exported(capsys: pytest.CaptureFixture[str], golden: Any) ->
     np.testing.assert_allclose(exported(x, *exported.params.values()), model(x), atol=1e-5)
     np.testing.assert_allclose(exported(x=x, **exported.params), model(x), atol=1e-5)
     assert not exported.attributes
+    scope: dict[str, Any] = {}
+    exec(shown, scope)
+    np.testing.assert_allclose(
+        scope["Mlp"].forward(x, *exported.params.values()), model(x), atol=1e-5
+    )
 
 
 def test_what_cannot_be_exported(x: Any) -> None:
@@ -244,6 +249,26 @@ def test_what_cannot_be_exported(x: Any) -> None:
     assert none is None
     right = attention(x[None], x[None], x[None], need_weights=False)[0]
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
+
+
+def test_scripts_with_constants_and_several_results() -> None:
+    small, large = np.arange(3.0), np.arange(100.0)
+    exported = nbcomp.export(lambda x: (x * np.array([1.0, 2, 3]), x[0]), nbcomp.f64[2, 3])
+    scope: dict[str, Any] = {}
+    exec(exported.script(), scope)
+    x = np.ones((2, 3))
+    (program,) = (v for v in scope.values() if isinstance(v, type))
+    for found in (program.forward(x), exported(x)):
+        np.testing.assert_array_equal(found[0], x * [1, 2, 3])
+        np.testing.assert_array_equal(found[1], x[0])
+    assert "R.Tuple(" in exported.script()
+    assert nbcomp.op.constant(small.tolist(), dtype="float64").tolist() == small.tolist()
+    with pytest.raises(NbcompError, match="too large"):
+        nbcomp.op.constant(..., dtype="float64")
+    assert nbcomp.op.nn.relu(large - 50).min() == 0
+    assert {"sum", "nn"} <= set(dir(nbcomp.op))
+    with pytest.raises(AttributeError, match="no operator 'relu'"):
+        nbcomp.op.relu  # noqa: B018
 
 
 # ---------------------------------------------------------------------------------- patterns

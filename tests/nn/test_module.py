@@ -139,6 +139,23 @@ def test_methods_of_layers_are_there_in_forward_only(x: Any) -> None:
             function(x)
 
 
+def test_compiled_functions_may_be_called_in_forward(x: Any) -> None:
+    half = nbcomp.jit(lambda x: x * 0.5)
+
+    class Halving(nn.Module):
+        def __init__(self) -> None:
+            self.fc = nbcomp.jit(nn.Linear(6, 6))
+
+        def forward(self, x: Any) -> Any:
+            return half(self.fc(x)).relu()
+
+    model = Halving()
+    assert type(model(x)) is np.ndarray
+    np.testing.assert_allclose(nbcomp.jit(model)(x), model(x), rtol=1e-5, atol=1e-6)
+    assert len(half.variants) == 1
+    assert not half.fallbacks
+
+
 def test_a_class_can_be_compiled(x: Any) -> None:
     @nbcomp.jit
     class Compiled(Mlp):
