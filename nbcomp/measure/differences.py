@@ -159,7 +159,10 @@ def leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
 def differences(
     ours: Any, theirs: Any, name: str = "result", eps: float = 0.0
 ) -> tuple[Difference, ...]:
-    """Compare two nested results; a different structure is one problem.  eps: as in `difference`."""
+    """Compare two nested results; a different structure is one problem.
+
+    eps: as for `difference`.
+    """
     a, b = list(leaves(ours, name)), list(leaves(theirs, name))
     if [n for n, _ in a] != [n for n, _ in b]:
         return (_problem(name, f"has {len(a)} values where NumPy gives {len(b)}"),)

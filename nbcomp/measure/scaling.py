@@ -116,16 +116,8 @@ class _Sweep:
         batch = resized(self.args, self.positions, size)
         known = len(getattr(self.compiled, "fallbacks", ()))
         try:
-            point = _point(
-                self.compiled,
-                self.reference,
-                batch,
-                self.kwargs,
-                size,
-                seconds,
-                self.writes,
-                self.eps,
-            )
+            both = self.compiled, self.reference, batch, self.kwargs
+            point = _point(*both, size, seconds, self.writes, self.eps)
         except Exception as error:  # whatever the user's function raises for such a batch
             said = str(error).strip().splitlines()
             return f"cannot be run: {said[0] if said else type(error).__name__}"
