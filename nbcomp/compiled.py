@@ -25,6 +25,7 @@ from nbcomp.provenance import Provenance, kernel_listing, provenance
 from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
+from nbcomp.schedule.language import Schedule
 from nbcomp.target.base import Code
 from nbcomp.target.llvm.remarks import llvm_remarks
 
@@ -121,6 +122,14 @@ class Compiled:
         Raises ValueError for another name.
         """
         return self.recompile(self, self.options, name)
+
+    def with_schedule(self, kernel: str, schedule: Schedule) -> Compiled:
+        """The same program with a schedule in place of one kernel's default one.
+
+        Raises ScheduleError where there is no such kernel, and where a step is not legal.
+        """
+        options = self.options.scheduling(kernel, schedule)
+        return self.recompile(self, options, "host")
 
     def provenance(self) -> Provenance:
         """Where each machine instruction comes from: a table, one row an instruction."""

@@ -272,6 +272,15 @@ class Jit(Callable):
         values = bind(self.compiled.capture.signature, args, kwargs, self.__wrapped__)
         return self.compiled.mismatch(values)
 
+    def adopt(self, old: Compiled, new: Compiled) -> None:
+        """Run another compilation of the same signature in place of one of the variants."""
+        with self._lock:
+            position = self.variants.index(old)
+            self._native.remove(old.plan)
+            self.variants[position] = new
+            if _native(new):
+                self._native.add(new.plan)
+
     def _run(
         self,
         variant: Compiled,

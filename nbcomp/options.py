@@ -7,9 +7,10 @@ not know how an optimisation works.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,23 @@ OPTIMISATIONS = (
 NAMES = tuple(o.name for o in OPTIMISATIONS)
 
 
+class Written(Protocol):
+    """A schedule that somebody wrote for a kernel (`schedule.language.Schedule`)."""
+
+    def play(self, kernel: Any) -> Iterator[tuple[Any, Any]]:
+        """Each step with the kernel after it."""
+
+
 @dataclass(frozen=True)
 class Options:
     """A compilation leaves out the optimisations named in `without`; by default it does them all.
 
-    Raises ValueError for a name that is not in `OPTIMISATIONS`.
+    schedules: (name of a kernel, the schedule it gets in place of the default one).  Raises
+    ValueError for a name that is not in `OPTIMISATIONS`.
     """
 
     without: frozenset[str] = frozenset()
+    schedules: tuple[tuple[str, Written], ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.without, str):
@@ -67,6 +77,19 @@ class Options:
     def does(self, name: str) -> bool:
         """Whether this optimisation is done."""
         return name not in self.without
+
+    def leaving(self, *names: str) -> Options:
+        """These options with more left out."""
+        return replace(self, without=self.without.union(names))
+
+    def scheduling(self, kernel: str, schedule: Written) -> Options:
+        """These options with a schedule for one kernel."""
+        others = tuple(pair for pair in self.schedules if pair[0] != kernel)
+        return replace(self, schedules=(*others, (kernel, schedule)))
+
+    def schedule_of(self, kernel: str) -> Written | None:
+        """The schedule somebody wrote for this kernel, if there is one."""
+        return dict(self.schedules).get(kernel)
 
 
 EVERYTHING = Options()

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from nbcomp.compiled import Compiled, CompiledKernel
-from nbcomp.errors import NbcompError, PassError, Unsupported
+from nbcomp.errors import NbcompError, PassError, ScheduleError, Unsupported
 from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, leaves, rebuild
 from nbcomp.frontend.trace import Capture, capture
 from nbcomp.graph.ir import Graph, Node
@@ -30,7 +30,7 @@ from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
 from nbcomp.machine import Machine, host
-from nbcomp.options import EVERYTHING, Options
+from nbcomp.options import EVERYTHING, Options, Written
 from nbcomp.record import Snapshot, Trace
 from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
 from nbcomp.runtime.pool import threads
@@ -131,6 +131,7 @@ def compile_capture(
     fused = _graph_passes(graph, trace, options)
     with trace.timed("lower"):
         lowered = lower_groups(fused, writes, _rigid(captured.result))
+    _known(options, lowered)
     parts = [_scheduled(part, trace, options, target.machine) for part in lowered]
     with trace.timed("memory plan"):
         program = plan_memory(fused, parts, writes, reuse=options.does("reuse"))
@@ -163,7 +164,7 @@ def recompile(compiled: Compiled, options: Options, cpu: str = "host") -> Compil
     Raises ValueError for an unknown CPU (`target.llvm.cpus`).
     """
     target = target_for(cpu)
-    options = Options(options.without | without_on(cpu))
+    options = options.leaving(*without_on(cpu))
     begin = time.perf_counter()
     trace = Trace(seconds={"capture": compiled.trace.seconds["capture"]})
     return compile_capture(compiled.function, compiled.capture, trace, begin, target, options)
@@ -223,6 +224,14 @@ def _summary(step: Callable[..., Any]) -> str:
     return (step.__doc__ or "").strip().split("\n")[0]
 
 
+def _known(options: Options, parts: Sequence[Part]) -> None:
+    """Raise ScheduleError where a schedule is for a kernel that the program does not have."""
+    names = [part.kernel.name for part in parts if part.kernel]
+    for name, _ in options.schedules:
+        if name not in names:
+            raise ScheduleError(f"no kernel {name}; the kernels are {', '.join(names)}")
+
+
 def _scheduled(part: Part, trace: Trace, options: Options, machine: Machine) -> Part:
     """A part with its kernel after the schedule, each step recorded."""
     kernel = part.kernel
@@ -230,6 +239,8 @@ def _scheduled(part: Part, trace: Trace, options: Options, machine: Machine) -> 
         return part
     lowered = Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
     trace.record(lowered)
+    if (written := options.schedule_of(kernel.name)) is not None:
+        return replace(part, kernel=_as_written(kernel, written, trace))
     for step in schedule(options, kernel):
         begin = time.perf_counter()
         with trace.timed("schedule"):
@@ -238,6 +249,18 @@ def _scheduled(part: Part, trace: Trace, options: Options, machine: Machine) -> 
         name, description = step.__name__, _summary(step)
         trace.record(Snapshot(name, "loop", description, kernel, spent, kernel=kernel.name))
     return replace(part, kernel=kernel)
+
+
+def _as_written(kernel: Kernel, written: Written, trace: Trace) -> Kernel:
+    """A kernel after a schedule somebody wrote, each step recorded."""
+    begin = time.perf_counter()
+    with trace.timed("schedule"):
+        for step, made in written.play(kernel):
+            kernel = replace(made, notes=(*kernel.notes, str(step)))
+            spent, begin = time.perf_counter() - begin, time.perf_counter()
+            what = "A step of the schedule that was written for this kernel."
+            trace.record(Snapshot(str(step), "loop", what, kernel, spent, kernel=kernel.name))
+    return kernel
 
 
 def _kernels(

@@ -41,6 +41,11 @@ LATE = {
     ("nbcomp.graph.passes.fusion", "__str__"): {"nbcomp.graph.printer"},
     ("nbcomp.magics.cpus", "cpus"): {"nbcomp.measure.cpus"},
     ("nbcomp.magics.measuring", "_cpus"): {"nbcomp.measure.cpus"},
+    ("nbcomp.magics.schedules", "schedule"): {
+        "nbcomp.display.trial",
+        "nbcomp.measure.schedules",
+        "nbcomp.schedule.language",
+    },
     ("nbcomp.magics.measuring", "_operators"): {"nbcomp.frontend.trace"},
     ("nbcomp.magics.measuring", "_measurements"): {
         "nbcomp.measure.ablation",

@@ -12,7 +12,7 @@ from nbcomp.compiled import Compiled
 from nbcomp.measure.figures import Ablation, Without
 from nbcomp.measure.timing import ratio
 from nbcomp.measure.variants import Say, Variant, idle, measure_variants
-from nbcomp.options import OPTIMISATIONS, Optimisation, Options
+from nbcomp.options import OPTIMISATIONS, Optimisation
 
 TELLING = ("fuse", "vectorize", "parallelize", "blas")  # to be measured before the others
 
@@ -32,7 +32,7 @@ def ablate(
     base = compiled.options
     used = [o for o in OPTIMISATIONS if base.does(o.name)]
     unused = idle(compiled)
-    without = [base if o.name in unused else Options(base.without | {o.name}) for o in used]
+    without = [base if o.name in unused else base.leaving(o.name) for o in used]
     most = [0, *(k for k, o in enumerate(used, 1) if o.name in TELLING)]
     (full, *rest), others = measure_variants(
         compiled, [base, *without], args, kwargs, reference, seconds, say, before=most

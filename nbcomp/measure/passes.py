@@ -62,7 +62,7 @@ def _plan(
         names = [name for name in names if base.does(name)]
         for done, name in enumerate([STARTS[level], *names]):
             if not done or name not in idle:
-                options = Options(base.without.union(names[done:]))
+                options = base.leaving(*names[done:])
             plan.append(("graph" if level == "graph" else "loop", name, options))
     return plan
 

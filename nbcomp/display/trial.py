@@ -1,0 +1,89 @@
+"""How a schedule that was tried is shown: each step with what it changed, the loops, the code, the
+time.
+
+Knows trials by their attributes; it must not know where they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from html import escape
+
+from nbcomp.display.bundle import Bundle, bundle, width
+from nbcomp.display.html.blocks import fold, paragraph, root
+from nbcomp.display.html.code import pre
+from nbcomp.display.text.tables import fill
+from nbcomp.display.view.kernels import kernel_text
+from nbcomp.display.view.words import seconds
+from nbcomp.measure.figures import change_words
+from nbcomp.measure.schedules import Trial
+
+
+@dataclass(frozen=True)
+class TrialReport:
+    """A trial in a cell; `adopted` says that its schedule is now the one in use."""
+
+    trial: Trial
+    adopted: bool = False
+
+    @property
+    def verdict(self) -> list[str]:
+        """What came of it, a sentence a line."""
+        trial = self.trial
+        lines = []
+        if not trial.same or trial.note:
+            lines.append(trial.note)
+        elif trial.own and trial.default and trial.change:
+            words = change_words(trial.change)
+            times = f"{seconds(trial.own.median)} against {seconds(trial.default.median)}"
+            lines.append(f"{times} with the default schedule: {words}, same result")
+        if trial.since:
+            lines.append(f"against the schedule in use before: {change_words(trial.since)}")
+        if trial.others >= 0.2:
+            lines.append(f"other programs kept {trial.others:.1f} cores busy meanwhile")
+        if self.adopted:
+            lines.append("adopted: calls use it from now on")
+        return lines
+
+    @property
+    def title(self) -> str:
+        """Whose schedule it is."""
+        count = len(self.trial.steps)
+        steps = f"{count} step{'s' * (count != 1)}"
+        return f"{self.trial.compiled.name}, kernel {self.trial.kernel}: {steps}"
+
+    def __str__(self) -> str:
+        lines = [self.title, *(fill(v, width(), "  ") for v in self.verdict), ""]
+        for played in self.trial.steps:
+            lines += [f"{played.step}", *(f"    {line}" for line in played.difference())]
+        return "\n".join([*lines, "", str(self.trial.made.kernel)])
+
+    __repr__ = __str__
+
+    def html(self) -> str:
+        """The HTML form."""
+        trial = self.trial
+        facts = "".join(f"<br>\n{escape(v)}" for v in self.verdict)
+        first = trial.steps[0].before if trial.steps else trial.made.lowered
+        parts = [
+            f"<p><b>{escape(self.title)}</b>{facts}</p>",
+            fold("The loops before", pre(str(first), "loop")),
+        ]
+        for played in trial.steps:
+            step = f"<code>{escape(str(played.step))}</code>"
+            difference = played.difference()
+            if difference:
+                parts.append(fold(step, pre("\n".join(difference), "diff")))
+            else:
+                parts.append(paragraph(f"{played.step}: nothing changed"))
+        made = trial.made
+        parts.append(fold("The loops after", pre(str(made.kernel), "loop"), opened=True))
+        parts.append(fold("Assembly", pre(kernel_text(made, "asm"), "asm")))
+        return root("".join(parts))
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> Bundle:
+        makers = {"text/plain": self.__str__, "text/html": self.html}
+        return bundle(makers, include, exclude)

@@ -1,0 +1,70 @@
+"""`%%schedule f(x) KERNEL`: a cell of schedule steps, played on a kernel of a compiled function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from nbcomp.errors import ScheduleError
+from nbcomp.magics.cell import UsersFrames, call_of
+from nbcomp.magics.commands import unquoted
+
+
+@magics_class
+class ScheduleMagics(Magics):
+    """The command that takes a schedule."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.notebook = shell
+
+    @magic_arguments()
+    @argument("call", nargs="+", help="a call such as f(x, y)")
+    @argument("--kernel", "-k", default="", help="which of its kernels, if there are several")
+    @argument("--inputs", "-i", type=unquoted, default="", help='arguments, such as "x, y"')
+    @argument("--seconds", type=float, default=2.0, help="about how long the timing may take")
+    @argument("--adopt", action="store_true", help="let calls use this schedule from now on")
+    @cell_magic
+    def schedule(self, line: str, cell: str) -> Any:
+        """Play the steps of the cell on a kernel, check the result and time it.
+
+        A step a line, such as `split("i", 64)` or `vectorize("j", unroll=2)`.
+        """
+        from nbcomp.display.trial import TrialReport  # brings the compiler: not when loaded
+        from nbcomp.measure.schedules import try_schedule
+        from nbcomp.schedule.language import parse
+
+        __tracebackhide__ = True
+        args = parse_argstring(self.schedule, line)
+        with UsersFrames(self.notebook):
+            try:
+                steps = parse(cell)
+            except ScheduleError as error:
+                raise UsageError(str(error)) from None
+            call = call_of(self.notebook, " ".join(args.call), args.inputs)
+            call.find_compiled()
+            if call.refused is not None:
+                raise call.refused
+            compiled = call.compiled
+            names = [k.name for k in compiled.kernels]
+            if not args.kernel and len(names) != 1:
+                raise UsageError(f"--kernel: which one? {compiled.name} has {', '.join(names)}")
+            try:
+                trial = try_schedule(
+                    compiled,
+                    args.kernel or names[0],
+                    steps,
+                    call.args,
+                    call.kwargs,
+                    seconds=args.seconds,
+                )
+            except ScheduleError as error:
+                raise UsageError(str(error)) from None
+            adopt = args.adopt and trial.same
+            if adopt:
+                call.function.adopt(compiled, trial.compiled)
+            return TrialReport(trial, adopt)

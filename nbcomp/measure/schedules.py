@@ -1,0 +1,131 @@
+"""A schedule somebody wrote, tried on a kernel: played step by step, checked, timed.
+
+It is timed in turn with the default schedule and with the one in use.  Knows compilations and
+schedules; it must not know how a trial is shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nbcomp.compiled import Compiled, CompiledKernel
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import Kernel
+from nbcomp.measure.timing import Ratio, Timing, ratio
+from nbcomp.measure.variants import Say, Variant, measure_variants
+from nbcomp.options import Options
+from nbcomp.schedule.language import Schedule, Step
+
+
+@dataclass(frozen=True)
+class Played:
+    """One step, and the kernel before and after it."""
+
+    step: Step
+    before: Kernel
+    after: Kernel
+
+    def difference(self) -> list[str]:
+        """What the step changed of the loops' text, as a unified diff without its head."""
+        before, after = (str(k).splitlines() for k in (self.before, self.after))
+        return list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A schedule on a kernel of a program.
+
+    compiled: the program with it.  default, own: seconds of a call with the default schedule and
+    with this one; change: own over default, with its spread.  in_use: the schedule that the program
+    had before, if it was not the default one, and since: own over that.  same: the answer is
+    NumPy's.  note: why it was not timed.  others: cores that other programs kept busy.
+    """
+
+    kernel: str
+    schedule: Schedule
+    steps: tuple[Played, ...]
+    compiled: Compiled
+    default: Timing | None = None
+    own: Timing | None = None
+    change: Ratio | None = None
+    since: Ratio | None = None
+    same: bool = True
+    note: str = ""
+    others: float = 0.0
+
+    @property
+    def made(self) -> CompiledKernel:
+        """The kernel as it was compiled."""
+        return kernel_named(self.compiled, self.kernel)
+
+
+def try_schedule(
+    compiled: Compiled,
+    kernel: str,
+    schedule: Schedule,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    reference: Callable[..., Any] | None = None,
+    seconds: float = 2.0,
+    say: Say = lambda _: None,
+) -> Trial:
+    """Play a schedule on a kernel as it was lowered, and time the program with it.
+
+    Raises ScheduleError where there is no such kernel or a step is not legal.  The answer is
+    compared with NumPy's first; a wrong one is not timed.
+    """
+    lowered = kernel_named(compiled, kernel).lowered
+    steps = tuple(_played(lowered, schedule))
+    made = compiled.with_schedule(kernel, schedule)
+    base = replace(
+        compiled.options,
+        schedules=tuple(pair for pair in compiled.options.schedules if pair[0] != kernel),
+    )
+    choices = list(dict.fromkeys((base, made.options, compiled.options)))
+    compiling = max(compiled.compile_seconds, made.compile_seconds)
+    variants, others = measure_variants(
+        compiled, choices, args, kwargs, reference, seconds + 2 * compiling, say
+    )
+    found = dict(zip(choices, variants, strict=True))
+    own, default = found[made.options], found[base]
+    return Trial(
+        kernel,
+        schedule,
+        steps,
+        made,
+        default.timing,
+        own.timing,
+        _change(own, default),
+        _since(own, found, compiled.options, base),
+        own.same,
+        own.note,
+        others,
+    )
+
+
+def _played(kernel: Kernel, schedule: Schedule) -> Iterator[Played]:
+    for step, made in schedule.play(kernel):
+        yield Played(step, kernel, made)
+        kernel = made
+
+
+def _change(own: Variant, other: Variant) -> Ratio | None:
+    return ratio(own.samples, other.samples) if own.samples and other.samples else None
+
+
+def _since(
+    own: Variant, found: Mapping[Options, Variant], in_use: Options, base: Options
+) -> Ratio | None:
+    return None if in_use == base else _change(own, found[in_use])
+
+
+def kernel_named(compiled: Compiled, name: str) -> CompiledKernel:
+    """The kernel of that name; ScheduleError lists those there are."""
+    for kernel in compiled.kernels:
+        if kernel.name == name:
+            return kernel
+    names = ", ".join(k.name for k in compiled.kernels) or "none"
+    raise ScheduleError(f"no kernel {name}; the kernels are {names}")

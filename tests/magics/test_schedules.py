@@ -1,0 +1,60 @@
+"""`%%schedule`: steps in a cell, what they show, adopting them, and mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from IPython.core.error import UsageError
+
+SETUP = """\
+import nbcomp
+f = nbcomp.jit(lambda x, y: np.exp(x) + y.T)
+x, y = np.ones((48, 33), "f4"), np.ones((33, 48), "f4")
+f(x, y)"""
+
+STEPS = 'tile("i", "j", 16, 8)\nvectorize("j")\nparallelize("i_o")'
+
+
+@pytest.fixture
+def shell(notebook: Any) -> Any:
+    notebook.value(SETUP)
+    return notebook
+
+
+def test_a_cell_of_steps(shell: Any) -> None:
+    report = shell.value(f"%%schedule f(x, y) --seconds 0.2\n{STEPS}")
+    text = str(report)
+    assert "kernel exp: 3 steps" in text
+    assert "with the default schedule" in text
+    assert 'vectorize("j")\n    @@' in text
+    html = report.html()
+    assert "0..minimum(8, -8*j_o + 33)" in html
+    assert "Assembly" in html
+    assert shell.names["f"].compiled.options.schedules == ()
+
+
+def test_adopting(shell: Any) -> None:
+    report = shell.value(f"%%schedule f(x, y) --adopt --seconds 0.2\n{STEPS}")
+    assert "adopted: calls use it from now on" in str(report)
+    assert shell.names["f"].compiled is report.trial.compiled
+    assert "parallelize" in shell.value("%ir f loop").text
+    again = shell.value('%%schedule f(x, y) --seconds 0.2\nvectorize("j")')
+    assert "against the schedule in use before" in str(again)
+
+
+@pytest.mark.parametrize(
+    ("line", "cell", "message"),
+    [
+        ("f(x, y)", "vectorise('j')", r"line 1: no step vectorise \(did you mean vectorize\?\)"),
+        ("f(x, y)", 'parallelize("j")', "j is not an outermost loop"),
+        ("f(x, y) --kernel sum", 'vectorize("j")', "no kernel sum; the kernels are exp"),
+        ("f(x, y)", "import os", "a step is written as a call"),
+    ],
+)
+def test_mistakes(shell: Any, line: str, cell: str, message: str) -> None:
+    result = shell.run(f"%%schedule {line}\n{cell}")
+    assert isinstance(result.error_in_exec, UsageError)
+    with pytest.raises(UsageError, match=message):
+        result.raise_error()
+    assert shell.names["f"].compiled.options.schedules == ()
