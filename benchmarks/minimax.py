@@ -198,6 +198,18 @@ def atanh2_series(k: int) -> mpf:
     return mpf(2) / k if k % 2 else mpf(0)
 
 
+def cbrt1p(x: mpf) -> mpf:
+    return mp.cbrt(1 + x)
+
+
+def cbrt1p_series(k: int) -> mpf:
+    return mp.binomial(mpf(1) / 3, k)
+
+
+def atanh_series(k: int) -> mpf:
+    return mpf(1) / k if k % 2 else mpf(0)
+
+
 def atan_series(k: int) -> mpf:
     return (-1) ** (k // 2) * mpf(1) / k if k % 2 else mpf(0)
 
@@ -235,11 +247,39 @@ def atanh2(x: mpf) -> mpf:
     return 2 * mp.atanh(x)
 
 
+def logarithm(base: int, high: float, count: int, interval: tuple[float, float]) -> Fit:
+    """log_base(1 + f) = f·high + f p(f), in float32."""
+
+    def f(x: mpf) -> mpf:
+        return mp.log1p(x) / mp.log(base)
+
+    quotient = tail(f, lambda k: log1p_series(k) / mp.log(base), 1)
+    return Fit(lambda x: quotient(x) - high, range(count), *interval, over(f, 1, limit=0))
+
+
+def tangent(pole: float, count: int) -> Fit:
+    """tan r = r (1 + s p(s)) / (1 - s pole), s = r^2, in float32."""
+    quotient = tail(mp.tan, tan_series, 1, 2)
+
+    def dividend(s: mpf) -> mpf:
+        return quotient(s) * (1 - s * mpf(pole))
+
+    def p(s: mpf) -> mpf:
+        return (dividend(s) - 1) / s if s else mpf(1) / 3 - pole
+
+    return Fit(p, range(count), 0, QUARTER_PI**2, lambda s: s / dividend(s))
+
+
 HALF_LN2 = float(mp.log(2) / 2) * 1.0001
 QUARTER_PI = float(mp.pi / 4) * 1.002  # the multiple of pi/2 is not always the nearest one
 
+TAN_POLE = float(np.float32(4 / np.pi**2))
+
 EXP_TAIL, EXP_WEIGHT = tail(mp.exp, exp_series, 2), over(mp.exp, 2)
 LOG_TAIL, LOG_WEIGHT = tail(mp.log1p, log1p_series, 3), over(mp.log1p, 3)
+LOG_TAIL_2 = tail(mp.log1p, log1p_series, 2)
+OCTAVE = (-1 / 3, 1 / 3)
+SMALL = (-0.0322, 0.0625)  # benchmarks/tables.py prints this interval
 EXP2_TAIL, EXP2_WEIGHT = tail(exp2, exp2_series, 1), over(exp2, 1, limit=0)
 
 # "single" is for float32 functions that are computed in double.
@@ -255,35 +295,44 @@ FITS: dict[str, Fit] = {
     "exp2_f64": Fit(EXP2_TAIL, range(11), -0.5, 0.5, EXP2_WEIGHT, 53),
     "sinh_f32": odd(mp.sinh, sinh_series, 3, HALF_LN2),
     "sinh_f64": odd(mp.sinh, sinh_series, 5, HALF_LN2, 53),
+    "sinh_far_f32": odd(mp.sinh, sinh_series, 4, 1.04),
+    "sinh_far_f64": odd(mp.sinh, sinh_series, 7, 1.04, 53),
     "cosh_f32": even(mp.cosh, cosh_series, 2, 3, HALF_LN2),
     "cosh_f64": even(mp.cosh, cosh_series, 2, 5, HALF_LN2, 53),
     # log(1+f) = f - f^2/2 + f^3 p(f), 3/4 <= 1+f <= 3/2
     "log_f32": Fit(LOG_TAIL, range(8), -0.25, 0.5, LOG_WEIGHT),
-    "log_single": Fit(LOG_TAIL, range(8), -0.25, 0.5, LOG_WEIGHT, 53),
+    "log2_f32": logarithm(2, 1.5, 10, OCTAVE),
+    "log10_f32": logarithm(10, 0.5, 10, OCTAVE),
+    # the same for the small f that a table of inverses leaves
+    "log_table_f32": Fit(LOG_TAIL_2, range(4), *SMALL, over(mp.log1p, 2)),
+    "log2_table_f32": logarithm(2, 1.5, 5, SMALL),
+    "log10_table_f32": logarithm(10, 0.5, 5, SMALL),
     # log((1+s)/(1-s)) = 2s + s^3 p(s^2)
     "log_f64": Fit(tail(atanh2, atanh2_series, 3, 2), range(7), 0, 0.04, over(atanh2, 3, 2), 53),
+    "atanh_f32": odd(mp.atanh, atanh_series, 6, 0.5),
+    "atanh_f64": odd(mp.atanh, atanh_series, 7, 0.21, 53),
     # the same as a polynomial, and its second half for x^y: s^5 p(s^2)
     "log_power_single": Fit(LOG_TAIL, range(11), -0.25, 0.5, LOG_WEIGHT, 53),
     "log_power_f64": Fit(
         tail(atanh2, atanh2_series, 5, 2), range(8), 0, 0.04, over(atanh2, 5, 2), 53
     ),
-    # 1/(1+f) = 1 + f p(f), roughly
-    "inverse": Fit(lambda x: -1 / (1 + x), range(2), -0.25, 0.5, lambda x: x * (1 + x), 53),
     # m^(-1/3), 3/4 <= m < 3/2, roughly, for one cubic iteration
     "cbrt": Fit(lambda m: m ** (-mpf(1) / 3), range(5), 0.75, 1.5, lambda m: m ** (mpf(1) / 3), 53),
+    # (1 + f)^(1/3) = 1 + f p(f), 3/4 <= 1 + f <= 3/2
+    "cbrt_f32": Fit(tail(cbrt1p, cbrt1p_series, 1), range(8), -0.25, 0.5, over(cbrt1p, 1)),
     "tanh_f32": odd(mp.tanh, tanh_series, 7, 0.9),
     "tanh_f64": odd(mp.tanh, tanh_series, 11, 0.625, 53),
     "sin_f32": odd(mp.sin, sin_series, 3, QUARTER_PI),
     "sin_f64": odd(mp.sin, sin_series, 6, QUARTER_PI, 53),
     "cos_f32": even(mp.cos, cos_series, 4, 3, QUARTER_PI),
     "cos_f64": even(mp.cos, cos_series, 4, 6, QUARTER_PI, 53),
-    "tan_f32": odd(mp.tan, tan_series, 7, QUARTER_PI),
+    "tan_f32": tangent(TAN_POLE, 3),
     "tan_f64": odd(mp.tan, tan_series, 14, QUARTER_PI, 53),
     "atan_f32": odd(mp.atan, atan_series, 7, 0.65),
     "atan_f64": odd(mp.atan, atan_series, 15, 0.65, 53),
     "atan2_single": odd(mp.atan, atan_series, 9, 1, 53),
     "atan2_f64": odd(mp.atan, atan_series, 20, 1, 53),
-    "asin_single": odd(mp.asin, asin_series, 6, 0.5, 53),
+    "asin_f32": odd(mp.asin, asin_series, 5, 0.5),
     "asin_f64": odd(mp.asin, asin_series, 12, 0.5, 53),
     # erf(x) = x + x p(x^2) below 1, 1 - exp(-p(x - 1)) above
     "erf_near_f64": Fit(

@@ -1,6 +1,7 @@
 """Tables of piecewise polynomials in float32: nbcomp/target/llvm/elementary/tables.py.
 
     python -m benchmarks.tables tanh        # 16 lines: centre, value, p0 p1 p2 p3 p4
+    python -m benchmarks.tables log         # 16 lines: inverse, value
 
 On interval i, f(centre + y) = value + y·p(y), a minimax fit of the relative error.  The centres
 are floats near the middle at which f is almost a float itself (Gal's accurate tables), so the
@@ -8,7 +9,11 @@ rounding of `value` does not count.  The first interval starts at 0 (centre and 
 has f(y) = y + y·p(y), so that its relative error is as small.  Intervals are by the leading bits
 of t = scale·|x| + 1, four per power of two.  Where p has a sixth term, the last number holds two:
 as a float it is p4, and the lower half of its bits is p5 as a bfloat16; the fit of p0 ... p3 makes
-up for what p4 loses. Needs mpmath and scipy.
+up for what p4 loses.
+
+Tables of logarithms: m in [3/4, 3/2) times the inverse is near 1, and value = -log(inverse).  The
+intervals are by the four leading mantissa bits of m.  The inverses are floats near 1/m for which
+the value is almost a short number. Needs mpmath and scipy.
 """
 
 from __future__ import annotations
@@ -104,11 +109,42 @@ def rows(table: Table) -> list[list[mpf]]:
     return [found[i] for i in range(16)]
 
 
+# The base, and the size of the last bit of a value: with the exponent's part it must fit a float.
+LOGARITHMS = {"log": (np.e, 2.0**-17), "log2": (2.0, 2.0**-16), "log10": (10.0, 2.0**-18)}
+
+
+def short_logarithm(at: float, base: float, unit: float) -> tuple[float, float]:
+    """(inverse, value): a float near 1/at, its logarithm within a relative 2^-28 of the value."""
+    middle = round(1 / at * 2**23)
+    for step in range(1 << 19):
+        inverse = (middle + (step + 1) // 2 * (-1) ** step) / 2**23
+        exact = -np.log(inverse) / np.log(base)
+        value = round(exact / unit) * unit
+        if abs(exact - value) <= 2.0**-28 * abs(value):
+            return inverse, value
+    raise ArithmeticError(f"no short logarithm near {at}")
+
+
+def logarithm_rows(name: str) -> list[list[mpf]]:
+    """The 16 rows, in the order of the four leading mantissa bits."""
+    found = []
+    reach: list[float] = []
+    for i in range(16):
+        low, high = (1 + k / 16 if i < 8 else (1 + k / 16) / 2 for k in (i, i + 1))
+        # Just below 1 the logarithm is small, so f has to be smaller still.
+        at = 0.2 * low + 0.8 * high if i == 14 else (low + high) / 2
+        inverse, value = (1.0, 0.0) if i in (0, 15) else short_logarithm(at, *LOGARITHMS[name])
+        reach += [low * inverse - 1, high * inverse - 1]
+        found.append([mpf(inverse), mpf(value)])
+    print(f"[{min(reach):.4f}, {max(reach):.4f}]", file=sys.stderr)
+    return found
+
+
 def main() -> None:
     """Print the tables named on the command line, or all."""
-    for name in sys.argv[1:] or TABLES:
+    for name in sys.argv[1:] or (*TABLES, *LOGARITHMS):
         print(name)
-        for numbers in rows(TABLES[name]):
+        for numbers in rows(TABLES[name]) if name in TABLES else logarithm_rows(name):
             print(" ".join(str(np.float32(float(c))) for c in numbers))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from nbcomp.target.llvm import outline
+from nbcomp.target.llvm import outline, x86
 from nbcomp.target.llvm.lanes import BIAS, MANTISSA, V
 
 Function = Callable[..., V]
@@ -125,6 +125,8 @@ def frexp(x: V) -> tuple[V, V]:
 
 def ldexp(x: V, e: V) -> V:
     """x·2**e rounded once, for any integer e."""
+    if x86.has_avx512(x):
+        return x86.scalef(x, e.to_float(x.element))
     bias, m = BIAS[x.element], MANTISSA[x.element]
     limit = 3 * bias + 2 * m
     n = e.smin(limit).smax(-limit).resize("i32", True) if e.width > 16 else e.resize("i32", True)

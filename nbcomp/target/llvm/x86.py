@@ -36,6 +36,44 @@ def getmant(x: V) -> V:
     return _by_registers(lambda parts: _unmasked("getmant", *parts, interval), [x])
 
 
+# Places of the classes and numbers of the outcomes in the table of vfixupimm.
+_CLASSES = {"nan": (0, 1), "zero": (2,), "one": (3,), "-inf": (4,), "inf": (5,), "negative": (6,)}
+_OUTCOMES = {"argument": 2, "nan": 3, "-inf": 4, "inf": 5}
+
+
+def fix_up(result: V, x: V, special: dict[str, str]) -> V:
+    """The result, but for arguments x of the classes in `special` the outcome given there."""
+    token = sum(_OUTCOMES[out] << 4 * k for name, out in special.items() for k in _CLASSES[name])
+    suffix = _SUFFIX[x.element]
+    name = f"llvm.x86.avx512.mask.fixupimm.{suffix}.512"
+
+    def one(parts: list[V]) -> V:
+        given, argument = parts
+        values = [given, argument, argument.bits().const(token), given.scalar("i32", 0)]
+        values += [given.scalar(f"i{given.lanes}", -1), given.scalar("i32", 4)]
+        given.b.declare(name, given.value.type, *(v.value.type for v in values))
+        text = f"call {given.value.type} @{name}({', '.join(str(v.value) for v in values)})"
+        return V(given.b, given.b.emit(text, given.element, given.lanes))
+
+    return _by_registers(one, [result, x])
+
+
+def reciprocal14(x: V) -> V:
+    """1 / x within a relative 2^-14, for float32; scalars too."""
+    if not x.lanes:
+        poison = V(x.b, Value("poison", x.element, _NATIVE[x.element]))
+        return reciprocal14(poison.insert(0, x)).extract(0)
+
+    def one(parts: list[V]) -> V:
+        (v,) = parts
+        name, kind = "llvm.x86.avx512.rcp14.ps.512", v.value.type
+        v.b.declare(name, kind, kind, kind, "i16")
+        text = f"call {kind} @{name}({v.value}, {kind} zeroinitializer, i16 -1)"
+        return V(v.b, v.b.emit(text, v.element, v.lanes))
+
+    return _by_registers(one, [x])
+
+
 def permute(table: list[V], index: V) -> V:
     """Look up in a table held in one or two registers, by the low bits of an integer index."""
 

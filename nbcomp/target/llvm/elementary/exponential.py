@@ -10,15 +10,24 @@ import math
 
 from nbcomp.target.llvm.elementary import coefficients as c
 from nbcomp.target.llvm.elementary.piecewise import odd_function
-from nbcomp.target.llvm.elementary.split import LN2, magic, scale
+from nbcomp.target.llvm.elementary.split import LN2, magic, scale, scale_whole
 from nbcomp.target.llvm.elementary.tables import TANH
 from nbcomp.target.llvm.lanes import V
 
 _EXP = {"float": c.EXP_F32, "double": c.EXP_F64}
 _EXP2 = {"float": c.EXP2_F32, "double": c.EXP2_F64}
 _EXPM1 = {"float": c.EXPM1_F32, "double": c.EXPM1_F64}
-_SINH = {"float": c.SINH_F32, "double": c.SINH_F64}
-_COSH = {"float": c.COSH_F32, "double": c.COSH_F64}
+# (sinh r - r)/r³ and (cosh r - 1)/r² as polynomials of r², of which sinh needs the first further.
+Series = tuple[tuple[float, ...], tuple[float, ...]]
+_SINH_NEAR = 1.04
+_SINH_SERIES: dict[str, Series] = {
+    "float": (c.SINH_FAR_F32, c.COSH_F32),
+    "double": (c.SINH_FAR_F64, c.COSH_F64),
+}
+_COSH_SERIES: dict[str, Series] = {
+    "float": (c.SINH_F32, c.COSH_F32),
+    "double": (c.SINH_F64, c.COSH_F64),
+}
 _TANH = {"float": c.TANH_F32, "double": c.TANH_F64}
 _TANH_NEAR = {"float": 0.9, "double": 0.625}
 
@@ -35,23 +44,28 @@ def clamp(x: V, low: float, high: float) -> V:
 
 def reduce(x: V) -> tuple[V, V]:
     """(r, shifted n) with x = n·ln2 + r, for x in the range of `exp`."""
-    r, _, shifted = _reduce(x)
-    return r, shifted
+    shifted = multiple(x)
+    return remainder(x, shifted - magic(x))[0], shifted
 
 
-def _reduce(x: V) -> tuple[V, V, V]:
-    """(r, what n·ln2 was subtracted from last, shifted n)."""
+def multiple(x: V) -> V:
+    """The shifted n nearest to x / ln2."""
+    return x.fma(1 / math.log(2), magic(x))
+
+
+def remainder(x: V, n: V) -> tuple[V, V]:
+    """(x - n·ln2, what the low part of n·ln2 was subtracted from, exactly)."""
     high, low = LN2[x.element]
-    shifted = x.fma(1 / math.log(2), magic(x))
-    n = shifted - magic(x)
     first = n.fma(-high, x)  # exact
-    return n.fma(-low, first), first, shifted
+    return n.fma(-low, first), first
 
 
 def reduce_exactly(x: V) -> tuple[V, V, V]:
     """(r, low, shifted n) with x = n·ln2 + r + low."""
-    r, first, shifted = _reduce(x)
-    return r, (shifted - magic(x)).fma(-LN2[x.element][1], first - r), shifted
+    shifted = multiple(x)
+    n = shifted - magic(x)
+    r, first = remainder(x, n)
+    return r, n.fma(-LN2[x.element][1], first - r), shifted
 
 
 def exp_moderate(x: V) -> V:
@@ -116,37 +130,50 @@ def expm1(x: V) -> V:
     return ((total + s.fma(rest, lost)) * factor).copysign(x)
 
 
+# sinh and cosh of n·ln2 + r are 2^(n-1)·(e^r -+ d·e^-r) with d = 2^-2n, where e^±r is
+# 1 + even ± (lead + odd), and lead has no rounding error.
+
+
 def sinh(x: V) -> V:
-    """sinh x = sinh(n ln2) + r·cosh(n ln2) + smaller terms of r"""
-    r, odd, even, up, down, factor = _addition_terms(x)
-    sinh_n, cosh_n = up - down, up + down
-    total = cosh_n.fma(r, sinh_n)
-    lost = cosh_n.fma(r, sinh_n - total) + ((up - sinh_n) - down)
-    rest = cosh_n.fma(odd, sinh_n.fma(even, lost))
-    return ((total + rest) * factor).copysign(x)
+    """sinh x; near 0, where n is 0, sinh r.  Elsewhere 1 + lead is exact in float32."""
+    a = _clamped_size(x)
+    near = a.lt(_SINH_NEAR)
+    n = near.select(x.const(0), multiple(a) - magic(x))
+    d = _inverse_square(n)
+    lead, odd, even = _odd_and_even(a, n, _SINH_SERIES[x.element])
+    sine = lead + odd
+    rest = (-d).fma((even + 1) - sine, even + odd)
+    far = scale_whole((lead + 1) + rest, n - 1)
+    return near.select(sine, far).copysign(x)
 
 
 def cosh(x: V) -> V:
-    """cosh x = cosh(n ln2) + r·sinh(n ln2) + smaller terms of r"""
-    r, odd, even, up, down, factor = _addition_terms(x)
-    sinh_n, cosh_n = up - down, up + down
-    total = sinh_n.fma(r, cosh_n)
-    lost = sinh_n.fma(r, cosh_n - total) + ((up - cosh_n) + down)
-    rest = sinh_n.fma(odd, cosh_n.fma(even, lost))
-    return (total + rest) * factor
+    """cosh x"""
+    a = _clamped_size(x)
+    n = multiple(a) - magic(x)
+    d = _inverse_square(n)
+    lead, odd, even = _odd_and_even(a, n, _COSH_SERIES[x.element])
+    rest = d.fma((even + 1) - (lead + odd), even) + odd
+    return scale_whole((lead + rest) + 1, n - 1)
 
 
-def _addition_terms(x: V) -> tuple[V, V, V, V, V, V]:
-    """(r, sinh r - r, cosh r - 1, 2^n/2, 2^-n/2, factor) for |x| = n ln2 + r."""
-    a = x.const(_EXP_RANGE[x.element][1] + 1).min(x.abs())
-    r, low, shifted = reduce_exactly(a)
+def _clamped_size(x: V) -> V:
+    return x.const(_EXP_RANGE[x.element][1] + 1).min(x.abs())  # NaN stays
+
+
+def _inverse_square(n: V) -> V:
+    """2^-2n"""
+    down = scale_whole(n.const(1), -n)
+    return down * down
+
+
+def _odd_and_even(x: V, n: V, series: Series) -> tuple[V, V, V]:
+    """(lead, odd, even) for x = n·ln2 + r: sinh r = lead + odd, cosh r = 1 + even, lead exact."""
+    sinh_series, cosh_series = series
+    r, lead = remainder(x, n)
     s = r * r
-    odd = (r * s).fma(s.poly(_SINH[x.element]), low)
-    even = s * s.poly(_COSH[x.element])
-    shifted, factor = _lowered(a, shifted)
-    up = scale(x.const(0.5), shifted)
-    down = scale(x.const(0.5), 2 * magic(x) - shifted)
-    return r, odd, even, up, down, factor
+    odd = (r * s).fma(s.poly(sinh_series), n * -LN2[x.element][1])
+    return lead, odd, s * s.poly(cosh_series)
 
 
 FUNCTIONS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from nbcomp.target.llvm.elementary import coefficients as c
-from nbcomp.target.llvm.elementary.split import in_double
+from nbcomp.target.llvm.elementary.split import in_double, rough_inverse
 from nbcomp.target.llvm.lanes import V
 
 # pi/2 = high + low
@@ -52,47 +52,46 @@ def arctan2(y: V, x: V, single: bool) -> V:
     return (x.is_nan() | y.is_nan()).select(x + y, t.copysign(y))
 
 
-def _arcsin_parts(x: V, single: bool) -> tuple[V, V, V, V]:
-    """(far, s, low, rest): asin s = s + low + rest; s is |x| up to 1/2, else sqrt((1 - |x|)/2)."""
+def _arcsin_parts(x: V) -> tuple[V, V, V]:
+    """(far, s, rest): asin(s) = s + rest; s is |x| up to 1/2, else sqrt((1 - |x|)/2)."""
     a = x.abs()
     far = a.gt(0.5)
     z = far.select(a.fma(-0.5, 0.5), a * a)
     root = z.sqrt()
     s = far.select(root, a)
-    rest = s * z * z.poly(c.ASIN_SINGLE if single else c.ASIN_F64)
-    low = x.const(0)
-    if not single:  # the rounding error of the root
-        error = (-root).fma(root, z) * 0.5 / root
-        low = (far & z.gt(0)).select(error, low)
-    return far, s, low, rest
+    rest = s * z * z.poly(c.ASIN_F32 if x.element == "float" else c.ASIN_F64)
+    error = (-root).fma(root, z)
+    return far, s, far.select(error.fma(rough_inverse(root + root), rest), rest)
 
 
-def arcsin(x: V, single: bool) -> V:
+def arcsin(x: V) -> V:
     """asin x; beyond 1/2 as pi/2 - 2·asin sqrt((1 - |x|)/2)."""
-    far, s, low, rest = _arcsin_parts(x, single)
-    half_pi, half_pi_low = _HALF_PI["double"]
+    far, s, rest = _arcsin_parts(x)
+    high, low = _HALF_PI[x.element]
     twice = s + s
-    top = half_pi - twice
-    lost = (half_pi - top) - twice
-    folded = top + (lost + half_pi_low - 2 * (low + rest))
+    top = high - twice
+    lost = (high - top) - twice
+    folded = top + (lost + rest.fma(-2, low))
     return far.select(folded, s + rest).copysign(x)
 
 
-def arccos(x: V, single: bool) -> V:
+def arccos(x: V) -> V:
     """acos x = pi/2 - asin x near 0, 2·asin sqrt((1 - x)/2) near 1, pi less that of -x near -1."""
-    far, s, low, rest = _arcsin_parts(x, single)
-    half_pi, half_pi_low = _HALF_PI["double"]
+    far, s, rest = _arcsin_parts(x)
     negative = x.lt(0)
-    small = rest + low
-    twice = 2 * (s + small)
-    near_minus_one = 2 * half_pi - (2 * s - (2 * half_pi_low - 2 * small))
-    middle = half_pi - (s.copysign(x) - (half_pi_low - small.copysign(x)))
-    return far.select(negative.select(near_minus_one, twice), middle)
+    sign = x.copysign(far.select(x, -x))
+    first = far.select(s + s, s).copysign(sign)
+    rest = far.select(rest + rest, rest).copysign(sign)
+    zero = x.const(0)
+    high, low = (far.select(negative.select(x.const(2 * k), zero), k) for k in _HALF_PI[x.element])
+    top = high + first
+    lost = first - (top - high)
+    return top + (lost + (rest + low))
 
 
 FUNCTIONS = {
     "arctan": arctan,
     "arctan2": in_double(arctan2),
-    "arcsin": in_double(arcsin),
-    "arccos": in_double(arccos),
+    "arcsin": arcsin,
+    "arccos": arccos,
 }

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from nbcomp.target.llvm import x86
 from nbcomp.target.llvm.elementary import coefficients as c
 from nbcomp.target.llvm.elementary.exponential import clamp, exp, exp2
 from nbcomp.target.llvm.elementary.logarithm import log1p
+from nbcomp.target.llvm.elementary.piecewise import lookup
 from nbcomp.target.llvm.elementary.split import (
     Sum,
     fast_two_sum,
@@ -20,10 +22,12 @@ from nbcomp.target.llvm.elementary.split import (
     magic,
     mantissa_exponent,
     scale,
+    scale_whole,
     two_product,
 )
 from nbcomp.target.llvm.lanes import MANTISSA, V
 
+_hex = float.fromhex
 _LOG2_E = (float.fromhex("0x1.71547652b82fep0"), float.fromhex("0x1.777d0ffda0d24p-56"))
 _TWO_THIRDS = (2 / 3, float.fromhex("0x1.5555555555555p-55"))
 
@@ -95,25 +99,57 @@ def _power_single(a: V, y: V) -> V:
     return (p.bits() + (shifted.bits() << MANTISSA["double"])).bitcast("double")
 
 
+_CBRT_2 = {
+    -1: (_hex("0x1.965fea0000000p-1"), _hex("0x1.4f5b900000000p-27")),
+    0: (1.0, 0.0),
+    1: (_hex("0x1.428a300000000p+0"), _hex("-0x1.9ca35e0000000p-26")),
+}
+
+
 def cbrt(x: V) -> V:
-    """The cube root of w·2^(3q), w = m·2^k: w^(-1/3) by a polynomial and one iteration."""
+    """The cube root of m·2^(3q + k): 2^q times the roots of 2^k and of m."""
     a = x.abs()
     m, e = mantissa_exponent(a)
     third = e.fma(1 / 3, magic(e)) - magic(e)  # q, rounded to nearest: k is -1, 0 or 1
-    k = e - 3 * third
+    root = (_cbrt_single if x.element == "float" else _cbrt_double)(m, e, third)
+    result = scale_whole(root, third).copysign(x)
+    if x86.has_avx512(x):
+        return result  # third is infinite for 0 and infinity
+    return (a.gt(0) & a.lt(math.inf)).select(result, x)
+
+
+def _cbrt_single(m: V, e: V, third: V) -> V:
+    """root·(1 + f·p(f)) for f = m - 1 and the root of 2^k = root + low."""
+    f = m - 1
+    root, low = _roots_of_two(e, third)
+    return root + (root * f).fma(f.poly(c.CBRT_F32), low)
+
+
+def _roots_of_two(e: V, third: V) -> list[V]:
+    """The cube root of 2^k as high + low."""
+    if x86.has_avx512(e):
+        index = third.fma(-3, e + magic(e)).bits()
+        rows = [_CBRT_2[k if k < 2 else -1] for k in range(16)]
+        return [lookup("cbrt", column, index) for column in zip(*rows, strict=True)]
+    k = third.fma(-3, e)
+    up, down = k.gt(0), k.lt(0)
+    below, none, above = (_CBRT_2[i] for i in (-1, 0, 1))
+    return [up.select(e.const(above[i]), down.select(e.const(below[i]), none[i])) for i in range(2)]
+
+
+def _cbrt_double(m: V, e: V, third: V) -> V:
+    """w / w^(2/3) for w = m·2^k; w^(-1/3) by a polynomial and one iteration, then one of Newton."""
+    k = third.fma(-3, e)
     up, down = k.gt(0), k.lt(0)
     w = up.select(m * 2, down.select(m * 0.5, m))
-    root_k = up.select(x.const(2 ** (-1 / 3)), down.select(x.const(2 ** (1 / 3)), x.const(1)))
+    root_k = up.select(m.const(2 ** (-1 / 3)), down.select(m.const(2 ** (1 / 3)), m.const(1)))
     t = m.poly(c.CBRT) * root_k
     h = 1 - w * t * t * t
     t = (t * h).fma(h.fma(2 / 9, 1 / 3), t)
     inverse_square = t * t
     r = w * inverse_square
     error = (-(r * r)).fma(r, w)  # w - r³
-    r = (error * inverse_square).fma(1 / 3, r)
-    result = scale(r, third + magic(x)).copysign(x)
-    plain = a.gt(0) & a.lt(math.inf)
-    return plain.select(result, x)
+    return (error * inverse_square).fma(1 / 3, r)
 
 
 def hypot(x: V, y: V, single: bool) -> V:

@@ -63,31 +63,47 @@ def scale(p: V, shifted: V) -> V:
     return p * power_of_two(half, p.element) * power_of_two(k - half, p.element)
 
 
+def scale_whole(p: V, n: V) -> V:
+    """p · 2^n rounded once, for a whole float n of at most about twice the exponent range."""
+    return x86.scalef(p, n) if x86.has_avx512(p) else scale(p, n + magic(n))
+
+
+_INVERSE_BITS = {"float": 0x7EF311C7, "double": 0x7FDE623822FC16E6}
+
+
+def rough_inverse(x: V) -> V:
+    """About 1 / x, within an eighth, for positive x up to 2^125: by subtracting the exponents."""
+    return (_INVERSE_BITS[x.element] - x.bits()).bitcast(x.element)
+
+
+def reciprocal(x: V) -> V:
+    """1 / x for a quotient that is corrected afterwards: within 2^-14 at least, in float32."""
+    return x86.reciprocal14(x) if "avx512f" in x.b.features else 1 / x
+
+
 def power_of_two(k: V, element: str) -> V:
     """2^k for integers k as wide as the float, within its normal exponents."""
     return ((k + BIAS[element]) << MANTISSA[element]).bitcast(element)
 
 
-def mantissa_exponent(x: V) -> tuple[V, V]:
-    """(m, e), e a whole float: x = m · 2^e, 3/4 <= m < 3/2.
+def mantissa_exponent(x: V, least: float = 0.75) -> tuple[V, V]:
+    """(m, e), e a whole float: x = m · 2^e, least <= m < 2·least.
 
     The special cases of a logarithm pass through: e is -inf for 0 and inf for inf (m is 1 then),
-    and m is NaN for negative numbers and NaN.
+    and NaN for negative numbers and NaN.
     """
-    if x86.has_avx512(x):
+    if x86.has_avx512(x) and least == 0.75:
         m = x86.getmant(x)
         return m, x86.getexp(x) - x86.getexp(m)
     bits_m, bias = MANTISSA[x.element], BIAS[x.element]
     tiny = x.lt(2.0 ** (1 - bias))
     bits = tiny.select(x * 2.0 ** (bits_m + 1), x).bits()
-    offset = bits - (((bias - 1) << bits_m) | (1 << (bits_m - 1)))  # the bits of 3/4
+    offset = bits - x.const(least).bits()
     k = offset.ashr(bits_m)
     m = (bits - (k << bits_m)).bitcast(x.element)
     e = k.to_float(x.element) - tiny.select(x.const(bits_m + 1), 0)
-    e = x.eq(0).select(x.const(-math.inf), x.eq(math.inf).select(x, e))
-    special = x.eq(0) | x.eq(math.inf)
-    m = special.select(x.const(1), x.ge(0).select(m, math.nan))
-    return m, e
+    e = x.gt(0).select(e, x.eq(0).select(x.const(-math.inf), math.nan))
+    return m, x.eq(math.inf).select(x, e)
 
 
 def in_double(f: Callable[..., V]) -> Callable[..., V]:

@@ -1,8 +1,9 @@
-"""Piecewise polynomials of tanh and erf in float32, made by benchmarks/tables.py, which explains
-them.
+"""Tables of 16 intervals in float32, made by benchmarks/tables.py, which explains them.
 
-One line per interval: centre, value, p0 p1 p2 p3 p4 (of erf, the lower 16 bits of p4 are p5 as a
-bfloat16), in the order of the index that `piecewise` computes.  Plain numbers.
+Piecewise polynomials of tanh and erf, one line per interval: centre, value, p0 p1 p2 p3 p4 (of
+erf, the lower 16 bits of p4 are p5 as a bfloat16), in the order of the index that `piecewise`
+computes.  Rough inverses and their logarithms: inverse, value, in the order of the leading bits of
+the mantissa.  Plain numbers.
 """
 
 from __future__ import annotations
@@ -55,5 +56,68 @@ ERF = _columns(
 0.100041196 0.11250894 1.1171424 -0.111759774 -0.3649719 0.054774027 0.10607546
 0.16688283 0.1865735 1.0973876 -0.18313487 -0.34547815 0.08956976 0.09752957
 0.2328776 0.25810027 1.0688146 -0.24890314 -0.31757084 0.1200035 0.08410103
+"""
+)
+
+LOG = _columns(
+    """
+1.0 0.0
+0.91416466 0.08974457
+0.8642138 0.14593506
+0.8208473 0.19741821
+0.7803055 0.24806976
+0.7443739 0.2952118
+0.71100223 0.3410797
+0.6808698 0.38438416
+1.3051716 -0.26633453
+1.2549415 -0.22708893
+1.2073075 -0.18839264
+1.1635392 -0.15146637
+1.1222049 -0.11529541
+1.083876 -0.08054352
+1.035987 -0.035354614
+1.0 0.0
+"""
+)
+
+LOG2 = _columns(
+    """
+1.0 0.0
+0.91415703 0.12948608
+0.864131 0.2106781
+0.8206527 0.28515625
+0.7801043 0.3582611
+0.7440419 0.4265442
+0.7104051 0.49328613
+0.6808549 0.5545807
+1.3062001 -0.38537598
+1.2541598 -0.3267212
+1.207611 -0.27215576
+1.1634295 -0.21838379
+1.1237489 -0.1683197
+1.0828761 -0.114868164
+1.0357928 -0.050735474
+1.0 0.0
+"""
+)
+
+LOG10 = _columns(
+    """
+1.0 0.0
+0.9145278 0.0388031
+0.8649229 0.06302261
+0.8206426 0.08584595
+0.7794846 0.108192444
+0.7440548 0.12839508
+0.7109344 0.14817047
+0.68085337 0.16694641
+1.3056581 -0.11582947
+1.2548141 -0.09857941
+1.2076886 -0.081954956
+1.1631294 -0.06562805
+1.1225784 -0.050216675
+1.0844027 -0.035190582
+1.0394138 -0.016788483
+1.0 0.0
 """
 )

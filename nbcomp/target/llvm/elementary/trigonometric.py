@@ -11,19 +11,21 @@ import math
 from nbcomp.target.llvm import outline
 from nbcomp.target.llvm.elementary import coefficients as c
 from nbcomp.target.llvm.elementary.payne_hanek import reduce_lanes
-from nbcomp.target.llvm.elementary.split import fast_two_sum, magic, two_product, two_sum
+from nbcomp.target.llvm.elementary.split import magic, reciprocal, two_product
 from nbcomp.target.llvm.lanes import V
 
 _SIN = {"float": c.SIN_F32, "double": c.SIN_F64}
-_TAN = {"float": c.TAN_F32, "double": c.TAN_F64}
 _COS = {"float": c.COS_F32, "double": c.COS_F64}
 
-# pi/2 as a sum of numbers of the format.  The second has so few bits that n times it is exact:
-# where it cancels what the first left, nothing is lost.
+# pi/2 as a sum of numbers of the format.  In double the second has so few bits that n times it is
+# exact; in float its product is taken with what it loses.  Where it cancels what the first left,
+# nothing is lost.
 _HALF_PI = {
-    "float": ("0x1.921fb6p0", "-0x1.77p-25", "-0x1.e973dcp-35", "-0x1.676734p-60"),
-    "double": ("0x1.921fb54442d18p0", "0x1.1a626331p-54", "0x1.1701b839a252p-88", "0"),
+    "float": ("0x1.921fb6p0", "-0x1.777a5cp-25", "-0x1.ee59dap-50"),
+    "double": ("0x1.921fb54442d18p0", "0x1.1a626331p-54", "0x1.1701b839a252p-88"),
 }
+# (2/pi)² in float32: benchmarks/minimax.py fits TAN_F32 to it.
+_TAN_POLE = float.fromhex("0x1.9f02f6p-2")
 _LIMIT = {"float": 2.0**15, "double": 2.0**20}
 
 
@@ -34,21 +36,21 @@ def reduce(x: V) -> tuple[V, V, V]:
 
 
 def _reduce(a: V) -> list[V]:
-    p1, p2, p3, p4 = map(float.fromhex, _HALF_PI[a.element])
+    p1, p2, p3 = map(float.fromhex, _HALF_PI[a.element])
     shifted = a.fma(2 / math.pi, magic(a))
     n = shifted - magic(a)
-    first = n.fma(-p1, a)  # exact
-    r = n.fma(-p2, first)
-    low = n.fma(-p2, first - r)
+    first = n.fma(-p1, a)  # exact, and a multiple of the last place of what is taken next
     if a.element == "double":
-        low = n.fma(-p3, low)
-    else:  # p3 may cancel what is left, too
-        third, third_low = two_product(n, p3)
-        r, lost = two_sum(r, -third)
-        low = n.fma(-p4, (low - third_low) + lost)
-    large = a.gt(_LIMIT[a.element]) & a.lt(math.inf)
+        r = n.fma(-p2, first)
+        low = n.fma(-p2, first - r)
+    else:
+        second, second_low = two_product(n, p2)
+        r = first - second
+        low = ((first - r) - second) - second_low
+    low = n.fma(-p3, low)
+    large = a.gt(_LIMIT[a.element])
     usual = [r, low, shifted.bits()]
-    return outline.rarely(large, usual, lambda: _huge(a, large, usual))
+    return outline.rarely(large, usual, lambda: _huge(a, large & a.lt(math.inf), usual))
 
 
 def _huge(a: V, large: V, usual: list[V]) -> list[V]:
@@ -89,21 +91,34 @@ def cos(x: V) -> V:
 def tan(x: V) -> V:
     """tan x = tan r, or -1/tan r in odd quadrants."""
     r, low, n = reduce(x)
-    s = r * r
-    series = s.poly(_TAN[x.element])
-    cube = r * s
+    odd = (n & 1).ne(0)
     if x.element == "double":
-        t = r + cube.fma(series, low)
-        inverse = -1 / t
+        s = r * r
+        t = r + (r * s).fma(s.poly(c.TAN_F64), low)
+        value = odd.select(-1 / t, t)
     else:
-        # What r³ and r + ... lose in rounding would count, and low grows by 1 + tan² r.
-        cube_low = r.fma(r.fma(r, -s), r.fma(s, -cube))
-        low = cube_low.fma(series, (low * s).fma(s.fma(2 / 3, 1), low))
-        t, t_low = fast_two_sum(r, cube.fma(series, low))
-        inverse = -1 / t
-        inverse = inverse.fma(inverse.fma(t, 1) + inverse * t_low, inverse)
-    value = (n & 1).ne(0).select(inverse, t)
+        value = _tan_or_inverse(r, low, odd)
     return (value.bits() ^ (x.bits() & -(1 << (x.width - 1)))).bitcast(x.element)
+
+
+def _tan_or_inverse(r: V, low: V, odd: V) -> V:
+    """tan r or -1/tan r as a quotient: tan r = (r + r·s·p(s))/(1 - s·(2/pi)²), s = r².
+
+    The divisor has the zeros of cos r next to 0, which makes the dividend a short polynomial.
+    Dividend and divisor are sums of two, so that only the last addition rounds.
+    """
+    s = r * r
+    small = (r * s).fma(s.poly(c.TAN_F32), low)
+    over = r + small
+    over_low = small - (over - r)
+    under = s.fma(-_TAN_POLE, 1)
+    under_low = r.fma(r, -s).fma(-_TAN_POLE, s.fma(-_TAN_POLE, 1 - under))
+    above, above_low = odd.select(-under, over), odd.select(-under_low, over_low)
+    below, below_low = odd.select(over, under), odd.select(over_low, under_low)
+    inverse = reciprocal(below)
+    quotient = above * inverse
+    lost = (-quotient).fma(below, above) + (-quotient).fma(below_low, above_low)
+    return lost.fma(inverse, quotient)
 
 
 FUNCTIONS = {"sin": sin, "cos": cos, "tan": tan}
