@@ -7,7 +7,8 @@ import random
 import networkx
 import pytest
 
-from nbcomp.target.llvm.assembly import Assembly, Flow, cyclic, kind_of, parse, width_of
+from nbcomp.target.llvm.assembly import Assembly, Flow, kind_of, parse, width_of
+from nbcomp.target.llvm.cycles import cyclic
 from nbcomp.target.llvm.dialects import ARM, KINDS, PTX, RISCV, WASM, X86, Dialect, dialect_of
 
 LOOPS = """\

@@ -1,17 +1,18 @@
 """Reads assembly: its instructions, where control goes, what is in a loop, who uses what.
 
-`parse` splits a text into functions of instructions; `Function.flow` says which instruction may
-follow which, and `cyclic` which can therefore run more than once; `uses` follows a value through
-the registers to whoever reads it.  Knows texts by their `Dialect`; not kernels, not origins.
+`parse` splits a text into functions of instructions; a `Flow` says which instruction may follow
+which, and which can therefore run more than once; its `uses` follow a value through the registers
+to whoever reads it.  Knows texts by their `Dialect`; not kernels, not origins.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from nbcomp.target.llvm.cycles import cyclic
 from nbcomp.target.llvm.dialects import Dialect
 
 _LABEL = re.compile(r'^"?([\w.$]+)"?:\s*$')
@@ -352,53 +353,3 @@ def width_of(i: Instruction, dialect: Dialect) -> int:
         if any(re.search(pattern, o) for o in i.operands):
             return bits
     return 128 if dialect.nested and re.match(r"v128|[if]\d+x\d", i.mnemonic) else 0
-
-
-def cyclic(after: Sequence[Sequence[int]]) -> list[bool]:
-    """For each node of a graph whether it can be reached from itself (R. E. Tarjan, 1972)."""
-    search = _Components(after)
-    for root in range(len(after)):
-        if root not in search.order:
-            search.visit(root)
-    return search.found
-
-
-class _Components:
-    """Strongly connected components, without recursion."""
-
-    def __init__(self, after: Sequence[Sequence[int]]) -> None:
-        self.after = after
-        self.order: dict[int, int] = {}
-        self.low: dict[int, int] = {}
-        self.open: dict[int, None] = {}  # nodes whose component is not complete, in order
-        self.found = [False] * len(after)
-
-    def visit(self, root: int) -> None:
-        """All that the root reaches."""
-        work = [(root, 0)]
-        while work:
-            node, at = work.pop()
-            if at == 0:
-                self.order[node] = self.low[node] = len(self.order)
-                self.open[node] = None
-            if at < len(self.after[node]):
-                work.append((node, at + 1))
-                child = self.after[node][at]
-                if child not in self.order:
-                    work.append((child, 0))
-                elif child in self.open:
-                    self.low[node] = min(self.low[node], self.order[child])
-                continue
-            if work:
-                parent = work[-1][0]
-                self.low[parent] = min(self.low[parent], self.low[node])
-            if self.low[node] == self.order[node]:
-                self.close(node)
-
-    def close(self, node: int) -> None:
-        """The component whose first node this is, is complete."""
-        members: list[int] = []
-        while not members or members[-1] != node:
-            members.append(self.open.popitem()[0])
-        for member in members:
-            self.found[member] = len(members) > 1 or node in self.after[node]
