@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,6 @@ import nbcomp
 from nbcomp.errors import Frames, users_frames
 from nbcomp.magics.recording import Call, Recording, is_compiled
 from nbcomp.measure.arguments import twin
-from nbcomp.nn.module import Module
 from nbcomp.types import TensorType
 
 SEED = 0  # of inputs made up from annotations
@@ -233,8 +233,10 @@ class _Redirect(ast.NodeTransformer):
 
 def _is_model(value: object) -> bool:
     """Whether a value is a module, or a callable object of a class of the notebook's own."""
-    own = isinstance(value, Module) or type(value).__module__ == "__main__"
-    return own and callable(value)
+    # There are no modules where their package was not imported, which brings the whole compiler.
+    module = sys.modules.get("nbcomp.nn.module")
+    own = type(value).__module__ == "__main__"
+    return callable(value) and (own or (module is not None and isinstance(value, module.Module)))
 
 
 def _run_last(shell: InteractiveShell, last: ast.stmt, name: str, recording: Recording) -> Any:
