@@ -38,7 +38,7 @@ def trace(function: Any, *inputs: Any, **named: Any) -> GraphModule:
     line.  Raises Unsupported for what is not compiled, and what the function itself raises.
     """
     captured = capture(_python(function), _examples(inputs), _named(named), freeze=True)
-    for error in dict.fromkeys(captured.frozen):
+    for error in {e.location: e for e in captured.frozen}.values():
         _warn(error)
     return GraphModule(captured, function)
 

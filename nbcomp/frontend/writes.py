@@ -347,9 +347,10 @@ def _shares_memory(session: Session, a: Any, b: Any, max_work: Any = None) -> bo
 
 def _values(purpose: str) -> Any:
     def handler(session: Session, x: Tracer, *args: Any) -> Any:
-        value = session.known(read(x))
+        node = read(x)
+        value = session.known(node)
         if value is None:
-            raise refusal(purpose, here(), str(x._type))
+            value = session.frozen(node, refusal(purpose, here(), str(x._type)))
         return getattr(value, purpose)(*args)
 
     return handler

@@ -136,11 +136,25 @@ class EditableNode:
         return nodes[nodes.index(self) - 1]
 
     def replace_all_uses_with(self, other: EditableNode) -> list[EditableNode]:
-        """Let everything that reads this node read another; gives the nodes that were changed."""
-        users = [user for user in self.users if user is not other]
+        """Let everything that reads this node read another; gives the nodes that were changed.
+
+        What the other node is computed from, it included, keeps reading this one.
+        """
+        before = other.ancestors() | {other}
+        users = [user for user in self.users if user not in before]
         for user in users:
             user.replace_input_with(self, other)
         return users
+
+    def ancestors(self) -> set[EditableNode]:
+        """All nodes this one is computed from."""
+        found: set[EditableNode] = set()
+        stack = [self]
+        while stack:
+            new = set(stack.pop().all_input_nodes) - found
+            found |= new
+            stack.extend(new)
+        return found
 
     def replace_input_with(self, old: EditableNode, new: EditableNode) -> None:
         """Read another node in place of one of the operands."""
