@@ -14,11 +14,13 @@ from nbcomp.measure.timing import Ratio, Timing
 
 def change_words(change: Ratio) -> str:
     """A change of the run time in words, such as "41 % faster" or "3.2× slower"."""
-    if not change.clear:
-        return f"no difference beyond the spread ({change.low:.2f}–{change.high:.2f})"
     word, factor = "slower", change.median
     if factor < 1:
         word, factor = "faster", 1 / factor
+    if not change.clear:
+        return f"no difference beyond the spread ({change.low:.2f}–{change.high:.2f})"
+    if factor < 1.005:
+        return "no difference"
     if factor < 1.995:
         return f"{100 * (factor - 1):.0f} % {word}"
     return f"{factor:.1f}× {word}" if factor < 99.5 else f"{factor:.0f}× {word}"
