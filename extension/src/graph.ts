@@ -1,10 +1,12 @@
 /**
  * A graph as SVG at the places Python gave it: pan by dragging, zoom with Ctrl and the wheel or by
- * keys, arrow keys from box to box, kernels fold. Knows drawings and the selection.
+ * keys, arrow keys from box to box, kernels fold. Only what is in sight is drawn, and texts only
+ * where they can be read. Knows drawings and the selection.
  */
 
 import { keepKeys, s, visible } from './dom.js';
 import { folded, type Folded } from './folding.js';
+import { around, Plane, type Rectangle } from './plane.js';
 import type { Box, Drawing, Frame, Wire } from './schema.js';
 import { NOTHING, Relation, type Places, type Selection, type Trace } from './selection.js';
 
@@ -22,6 +24,7 @@ interface Window {
   scale: number;
 }
 
+const LEGIBLE = 0.4; // below this scale small texts are left out
 const ARROWS: Record<string, [number, number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
@@ -34,8 +37,10 @@ export class Graph {
   private readonly closed = new Set<number>();
   private readonly traces: Map<Box, Trace>;
   private shown: Folded;
-  private boxes: SVGGElement[] = [];
-  private hits = new Set<string>();
+  private planes: Plane[] = [];
+  private boxes = new Plane([]);
+  private hits = new Set<number>();
+  private currentHit = -1;
   private active = 0;
   private view: Window = { x: 0, y: 0, scale: 1 };
   private placed = false;
@@ -71,16 +76,14 @@ export class Graph {
 
   /** Mark the boxes found, and bring the current one into sight. */
   mark(found: readonly number[], current: number | null): void {
-    this.hits = new Set(found.map(String));
-    if (current !== null) {
-      const box = this.options.drawing.boxes[current];
-      if (box && this.closed.delete(box.group ?? -1)) {
-        this.draw();
-      }
-      this.show(current);
+    this.hits = new Set(found);
+    this.currentHit = current ?? -1;
+    const box = current === null ? undefined : this.options.drawing.boxes[current];
+    if (box && this.closed.delete(box.group ?? -1)) {
+      this.draw();
     }
-    this.boxes.forEach(g => g.classList.toggle('nbx-hit', this.hits.has(g.dataset['box'] ?? '')));
-    this.boxes.forEach(g => g.classList.toggle('nbx-now', g.dataset['box'] === String(current)));
+    this.intoSight(this.shown.boxes[this.shown.kept.indexOf(this.currentHit)]);
+    this.paint();
   }
 
   /** Fold or unfold every kernel. */
@@ -133,9 +136,14 @@ export class Graph {
     this.look();
   }
 
-  /** The picture as the text of an SVG file. */
+  /** The whole picture as the text of an SVG file, which looks as it does here. */
   text(): string {
-    return new XMLSerializer().serializeToString(this.node);
+    const { width, height } = this.shown;
+    this.planes.forEach(plane => plane.show({ x: 0, y: 0, width, height }));
+    const picture = frozen(this.node);
+    picture.setAttribute('viewBox', `0 0 ${width} ${height}`);
+    this.look();
+    return new XMLSerializer().serializeToString(picture);
   }
 
   private resize(): void {
@@ -148,7 +156,14 @@ export class Graph {
     const { x, y, scale } = this.view;
     const { clientWidth, clientHeight } = this.node;
     if (clientWidth && clientHeight) {
-      this.node.setAttribute('viewBox', `${x} ${y} ${clientWidth / scale} ${clientHeight / scale}`);
+      const [width, height] = [clientWidth / scale, clientHeight / scale];
+      this.node.setAttribute('viewBox', `${x} ${y} ${width} ${height}`);
+      this.node.classList.toggle('nbx-far', scale < LEGIBLE);
+      // A little more than is in sight, so that panning shows no gaps.
+      const sight = { x: x - width / 4, y: y - height / 4, width: 1.5 * width, height: 1.5 * height };
+      this.planes.forEach(plane => plane.show(sight));
+      this.boxes.element(this.active)?.setAttribute('tabindex', '0');
+      this.paint();
     }
   }
 
@@ -157,17 +172,18 @@ export class Graph {
   private draw(): void {
     this.shown = folded(this.options.drawing, this.closed);
     const { frames = [], wires = [], boxes, kept } = this.shown;
-    this.boxes = boxes.map((box, i) => this.box(box, kept[i]!));
-    this.node.replaceChildren(
-      ...frames.map(frame => outline(frame)),
-      ...wires.flatMap(wire => curve(wire)),
-      ...frames.map(frame => this.title(frame)),
-      ...wires.filter(wire => wire.label).map(label),
-      ...this.boxes
-    );
-    this.active = Math.min(this.active, this.boxes.length - 1);
-    this.boxes[Math.max(0, this.active)]?.setAttribute('tabindex', '0');
-    this.paint();
+    const labels = wires.filter(wire => wire.label);
+    this.boxes = new Plane(boxes.map((box, i) => ({ at: rectangle(box), make: () => this.box(box, kept[i]!) })));
+    this.planes = [
+      new Plane(frames.map(frame => ({ at: rectangle(frame), make: () => outline(frame) }))),
+      new Plane(wires.map(wire => ({ at: around(wire.points), make: () => curve(wire) }))),
+      new Plane(frames.map(frame => ({ at: rectangle(frame), make: () => this.title(frame) }))),
+      new Plane(labels.map(wire => ({ at: around([wire.label_at ?? [0, 0]]), make: () => label(wire) }))),
+      this.boxes
+    ];
+    this.node.replaceChildren(...this.planes.map(plane => plane.node));
+    this.active = Math.max(0, Math.min(this.active, boxes.length - 1));
+    this.look();
   }
 
   private box(box: Box, index: number): SVGGElement {
@@ -231,11 +247,13 @@ export class Graph {
   private paint(): void {
     const { selection, drawing } = this.options;
     this.node.classList.toggle('nbx-pinned', selection.pinned);
-    for (const g of this.boxes) {
-      const box = drawing.boxes[Number(g.dataset['box'])];
-      const relation = box ? this.relation(box) : Relation.none;
+    for (const [i, g] of this.boxes.elements()) {
+      const original = this.shown.kept[i]!;
+      const relation = this.relation(drawing.boxes[original]!);
       g.classList.toggle('nbx-same', relation === Relation.same);
       g.classList.toggle('nbx-near', relation === Relation.line);
+      g.classList.toggle('nbx-hit', this.hits.has(original));
+      g.classList.toggle('nbx-now', original === this.currentHit);
       g.setAttribute('aria-pressed', String(relation === Relation.same));
     }
   }
@@ -317,27 +335,22 @@ export class Graph {
   }
 
   private focus(index: number): void {
-    this.boxes[this.active]?.setAttribute('tabindex', '-1');
+    this.boxes.element(this.active)?.setAttribute('tabindex', '-1');
     this.active = index;
-    const g = this.boxes[index];
+    this.intoSight(this.shown.boxes[index]);
+    const g = this.boxes.element(index);
     g?.setAttribute('tabindex', '0');
     g?.focus({ preventScroll: true });
-    this.intoSight(this.shown.boxes[index]);
-  }
-
-  private show(original: number): void {
-    const at = this.boxes.findIndex(g => g.dataset['box'] === String(original));
-    this.intoSight(this.shown.boxes[at]);
   }
 
   /** Scroll to the boxes of the selection, unless one is in sight. */
   revealRelated(): void {
     const { drawing } = this.options;
-    const related = this.boxes
-      .map((g, i) => ({ box: drawing.boxes[Number(g.dataset['box'])], at: this.shown.boxes[i] }))
-      .filter(({ box }) => box && this.relation(box) === Relation.same);
-    if (related.length && !related.some(({ at }) => this.inSight(at))) {
-      this.intoSight(related[0]!.at);
+    const related = this.shown.boxes.filter(
+      (_, i) => this.relation(drawing.boxes[this.shown.kept[i]!]!) === Relation.same
+    );
+    if (related.length && !related.some(box => this.inSight(box))) {
+      this.intoSight(related[0]);
     }
   }
 
@@ -410,19 +423,35 @@ function label({ label: text = '', label_at: [x, y] = [0, 0] }: Wire): SVGElemen
 }
 
 /** A curve with vertical tangents through the points, and an arrow head where it meets a box. */
-function curve({ points, arrow = true }: Wire): SVGElement[] {
-  const [first, ...rest] = points;
-  if (!first) {
-    return [];
-  }
-  let [x, y] = first;
+function curve({ points, arrow = true }: Wire): SVGElement {
+  let [x, y] = points[0] ?? [0, 0];
   let path = `M${x} ${y}`;
-  for (const [nx, ny] of rest) {
+  for (const [nx, ny] of points.slice(1)) {
     const half = (y + ny) / 2;
     path += Math.abs(nx - x) < 0.05 ? `V${ny}` : `C${x} ${half} ${nx} ${half} ${nx} ${ny}`;
     [x, y] = [nx, ny];
   }
-  const line = s('path', { class: 'nbx-wire', d: path });
   const head = `M${x - 3.5} ${y - 7}L${x} ${y}L${x + 3.5} ${y - 7}z`;
-  return arrow ? [line, s('path', { class: 'nbx-arrow', d: head })] : [line];
+  const tip = arrow && s('path', { class: 'nbx-arrow', d: head });
+  return s('g', {}, s('path', { class: 'nbx-wire', d: path }), tip);
+}
+
+function rectangle({ x = 0, y = 0, width, height }: Box | Frame): Rectangle {
+  return { x, y, width, height };
+}
+
+const LOOKS = [
+  'fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'opacity', 'font-family', 'font-size', 'font-weight'
+];
+
+/** A copy of a picture whose looks are attributes, so that it needs no style sheet. */
+function frozen(picture: SVGSVGElement): SVGSVGElement {
+  const copy = picture.cloneNode(true) as SVGSVGElement;
+  const from = picture.querySelectorAll('*');
+  copy.querySelectorAll('*').forEach((element, i) => {
+    const looks = getComputedStyle(from[i]!);
+    LOOKS.forEach(name => element.setAttribute(name, looks.getPropertyValue(name)));
+    ['class', 'tabindex', 'role'].forEach(name => element.removeAttribute(name));
+  });
+  return copy;
 }

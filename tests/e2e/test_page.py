@@ -126,6 +126,7 @@ def test_boxes_are_found_and_kernels_fold(
     expect(title).to_have_attribute("aria-expanded", "false")
     assert boxes.count() < before
     page.get_by_role("button", name="Unfold all kernels").click()
+    page.get_by_role("button", name="Fit the graph into the pane").click()
     expect(boxes).to_have_count(before)
     tab(page, "Loops").click()
     head = page.locator(".nbx-head:visible").first
