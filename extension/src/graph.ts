@@ -24,7 +24,7 @@ interface Window {
   scale: number;
 }
 
-const LEGIBLE = 0.4; // below this scale small texts are left out
+const LEGIBLE = 0.4; // below this scale small texts are left out, and below half of it all
 const ARROWS: Record<string, [number, number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
@@ -159,6 +159,7 @@ export class Graph {
       const [width, height] = [clientWidth / scale, clientHeight / scale];
       this.node.setAttribute('viewBox', `${x} ${y} ${width} ${height}`);
       this.node.classList.toggle('nbx-far', scale < LEGIBLE);
+      this.node.classList.toggle('nbx-tiny', scale < LEGIBLE / 2);
       // A little more than is in sight, so that panning shows no gaps.
       const sight = { x: x - width / 4, y: y - height / 4, width: 1.5 * width, height: 1.5 * height };
       this.planes.forEach(plane => plane.show(sight));

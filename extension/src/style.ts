@@ -168,7 +168,7 @@ ${GROUPS.join('\n')}
 .nbx-wire-label { font-size: 10px; }
 .nbx-wire-label rect { fill: var(--nbx-sheet); }
 .nbx-wire-label text { fill: var(--nbx-faint); }
-.nbx-far .nbx-small, .nbx-far .nbx-wire-label, .nbx-far .nbx-arrow { display: none; }
+.nbx-tiny text, .nbx-far .nbx-small, .nbx-far .nbx-wire-label, .nbx-far .nbx-arrow { display: none; }
 .nbx-box { cursor: pointer; }
 .nbx-box rect { fill: var(--nbx-ground); stroke: var(--nbx-g, var(--nbx-faint)); stroke-width: 1; }
 .nbx-kind-library rect { stroke-dasharray: 4 2; }
