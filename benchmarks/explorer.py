@@ -145,16 +145,16 @@ def main() -> None:
         raise SystemExit("this needs Chromium, and the front end: make explorer")
     data = json.dumps(compilation(wanted.nodes, wanted.lines)).replace("<", "\\u003c")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        path = Path(folder) / "page.html"
+        file = Path(folder) / "page.html"
         script = SCRIPT.read_text(encoding="utf-8")
-        path.write_text(
+        file.write_text(
             '<!doctype html><meta charset="utf-8"><body><script>'
             f"{script}\nvar host, data = {data}</script></body>",
             encoding="utf-8",
         )
         launched = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = launched.new_page(viewport={"width": 1280, "height": 900})
-        page.goto(path.as_uri())
+        page.goto(file.as_uri())
         print(f"{wanted.nodes} nodes, {wanted.lines} lines of assembly; medians of {REPEATS}")
         for name, value in figures(page).items():
             print(f"{name:<42} {value:7.1f} ms")

@@ -215,6 +215,8 @@ export class Listing {
     const element = spot.line < 0 ? this.header(spot) : this.codeLine(spot);
     element.id = `${this.id}-${row}`;
     element.dataset['row'] = String(row);
+    element.setAttribute('aria-posinset', String(row + 1));
+    element.setAttribute('aria-setsize', String(this.rows.length));
     element.dataset['marks'] = this.marksOf(spot);
     element.style.top = `${row * ROW}px`;
     this.spacer.append(element);
@@ -338,7 +340,8 @@ export class Listing {
 
   private click(event: Event): void {
     const row = rowOf(event);
-    if (row === null || getSelection()?.toString()) {
+    const marked = getSelection();
+    if (row === null || (marked && !marked.isCollapsed && this.node.contains(marked.anchorNode))) {
       return; // outside, or somebody marks text to copy it
     }
     this.moveTo(row);

@@ -116,23 +116,20 @@ function roof({ numbers, kernels = [] }: Payload): HTMLElement | null {
   return figure('Roofline', about, roofline(roofs, dots, value => si(value, 'FLOP/s')));
 }
 
-/** The highest ceiling of each type and the highest slope of each level of memory. */
+/** The highest ceiling of each type and the steepest slope of each level of memory. */
 function limits({ peak_flops = [], bandwidth = [] }: Machine): Roof[] {
-  const best = new Map<string, Roof>();
-  const keep = (key: string, roof: Roof): void => {
-    const known = best.get(key);
-    if ((roof.ceiling ?? roof.slope ?? 0) > (known?.ceiling ?? known?.slope ?? 0)) {
-      best.set(key, roof);
-    }
+  const best = new Map<string, number>();
+  const keep = (key: string, value: number | null): void => {
+    best.set(key, Math.max(value ?? 0, best.get(key) ?? 0));
   };
-  for (const { threads, dtype, value } of peak_flops) {
-    const words = `${dtype}, ${threads === 1 ? '1 thread' : `${threads} threads`}: ${si(value, 'FLOP/s')}`;
-    keep(`${dtype} ${threads}`, { words, ceiling: value ?? 0 });
-  }
-  for (const { level, value } of bandwidth) {
-    keep(level, { words: `${level} ${si(value, 'B/s')}`, slope: value ?? 0 });
-  }
-  return [...best.values()];
+  peak_flops.forEach(({ dtype, value }) => keep(`flops ${dtype}`, value));
+  bandwidth.forEach(({ level, value }) => keep(`bytes ${level}`, value));
+  return [...best].map(([key, value]) => {
+    const name = key.slice(6);
+    return key.startsWith('flops ')
+      ? { words: `${name}: ${si(value, 'FLOP/s')}`, ceiling: value }
+      : { words: `${name} ${si(value, 'B/s')}`, slope: value };
+  });
 }
 
 function ablation({ ablation: rows = [] }: Payload): HTMLElement | null {

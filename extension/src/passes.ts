@@ -159,17 +159,17 @@ function changed(pass: Pass): boolean {
   return !!(pass.added || pass.removed || pass.diffs?.length);
 }
 
-/** "41 % faster, same result". */
+/** What the program's run time is after a pass, and what that is against before. */
 function gain({ measured }: Pass, before: number | null): string[] {
   if (!measured) {
     return [];
   }
-  const same = measured.same === false ? 'the answer CHANGED' : 'same answer';
-  const { seconds: now, low, high, note } = measured;
+  const { seconds: now, low, high, note, same } = measured;
   const range = low && high ? ` (${seconds(low)}–${seconds(high)})` : '';
-  const words = now && before ? comparison(now, before) : '';
-  const parts = [`runs in ${seconds(now)}${range} after it`, words, same, note ?? ''];
-  return [parts.filter(Boolean).map(visible).join(', ')];
+  const words = now && before ? `${comparison(now, before)}, ` : '';
+  const answer = same === false ? 'the answer CHANGED' : 'same answer';
+  const rest = note && same !== false ? note : `${words}${answer}${note ? `, ${note}` : ''}`;
+  return [visible(`Runs in ${seconds(now)}${range} after it: ${rest}`)];
 }
 
 /** A run time against another one; within 3 % they are the same. */

@@ -226,9 +226,9 @@ ${GROUPS.join('\n')}
 .nbx .nbx-table .nbx-right { text-align: right; }
 .nbx-kernel-name { display: inline-flex; gap: 6px; align-items: center; }
 .nbx-fact-lists { display: flex; flex-wrap: wrap; gap: 12px 36px; font-size: 12px; }
-.nbx .nbx-facts dl { display: grid; grid-template-columns: auto auto; gap: 1px 14px; margin: 4px 0 0; }
+.nbx .nbx-facts dl { display: grid; grid-template-columns: auto 1fr; gap: 1px 14px; margin: 4px 0 0; }
 .nbx .nbx-facts dt { color: var(--nbx-faint); font-weight: 400; margin: 0; }
-.nbx .nbx-facts dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
+.nbx .nbx-facts dd { margin: 0; font-variant-numeric: tabular-nums; }
 
 /* passes, decisions, processors, history */
 .nbx-timeline { height: calc(var(--nbx-height) + 64px); overflow: auto; border: 1px solid var(--nbx-rule); border-radius: 6px; background: var(--nbx-sheet); padding: 4px 0; }
@@ -252,6 +252,10 @@ ${GROUPS.join('\n')}
 .nbx-where { margin-bottom: 2px; }
 .nbx-decision .nbx-remark { padding-left: 4px; }
 .nbx-two { display: grid; grid-template-columns: 1fr 1fr; gap: 14px; }
+.nbx-two .nbx-bar { flex-wrap: nowrap; }
+.nbx-two .nbx-select { flex: 0 1 auto; min-width: 90px; }
+.nbx-cut { min-width: 0; flex: 1 1 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.nbx-two > .nbx-pane > .nbx-bar { align-items: center; }
 .nbx .nbx-select { font: inherit; font-size: 12px; height: 24px; max-width: 100%; padding: 1px 6px; color: var(--nbx-ink); background: var(--nbx-ground); border: 1px solid var(--nbx-rule); border-radius: 4px; }
 .nbx .nbx-changes { margin: 4px 0 12px; padding-left: 20px; }
 @container (max-width: 720px) { .nbx-two { grid-template-columns: 1fr; } .nbx-timeline { height: 260px; } }
