@@ -11,9 +11,13 @@ from nbcomp.display.view.remarks import RemarkRow
 from nbcomp.display.view.source import Mark, Source, label
 from nbcomp.display.visible import escape
 
-_CODE = f"font-family:{MONO};font-size:12px;white-space:pre-wrap;background:transparent"
+# A `pre`, since only in one are spaces at the start of a line kept by everyone.
+_CODE = (
+    f"display:inline;font-family:{MONO};font-size:12px;white-space:pre-wrap;color:inherit;"
+    "background:transparent;border:0;margin:0;padding:0"
+)
 _NUMBER = (
-    f"text-align:right;vertical-align:top;padding:1px 10px 1px 0;border:0;color:{FAINT};"
+    f"text-align:right;vertical-align:top;padding:1px 10px 1px 0;border:0;color:{FAINT};width:1%;"
     f"font-family:{MONO};font-size:12px;user-select:none"
 )
 _LINE = "text-align:left;vertical-align:top;padding:1px 0;border:0"
@@ -30,12 +34,12 @@ def lines_with_marks(source: Source) -> str:
         if cost:
             cells.append(_heat(share))
         cells.append(f'<td style="{_LINE}">{_line(text, source.of_line(number))}</td>')
-        body.append(f"<tr>{''.join(cells)}</tr>")
+        body.append(f'<tr style="background:transparent">{"".join(cells)}</tr>')
     return f'<table style="{TABLE};width:100%">{"".join(body)}</table>'
 
 
 def _line(text: str, marks: Sequence[Mark]) -> str:
-    code = f'<code style="{_CODE}">{marked(text, "python") or " "}</code>'
+    code = f'<pre style="{_CODE}">{marked(text, "python") or " "}</pre>'
     if not marks:
         return f'<div style="padding-left:15px">{code}</div>'
     missed = any(m.mark == "missed" for m in marks)
