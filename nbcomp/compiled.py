@@ -14,11 +14,12 @@ import numpy as np
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.result import bind, rebuild, resolve
 from nbcomp.frontend.trace import Capture
+from nbcomp.graph.control import exception
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.passes.fusion import FusedGraph, Group
-from nbcomp.loop.grammar import Kernel
+from nbcomp.loop.grammar import STATUS_BITS, Kernel, failures
 from nbcomp.loop.printer import print_kernel
-from nbcomp.lowering.program import Program
+from nbcomp.lowering.program import KernelStep, Program
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.origin import Listing
 from nbcomp.provenance import Provenance, kernel_listing, provenance
@@ -153,6 +154,24 @@ class Compiled:
     def stale(self) -> tuple[str, ...]:
         """What of the globals and helpers it counts on is not as it was, each with the reason."""
         return tuple(interpret.changes(self.plan))
+
+    def kernel_at(self, step: int) -> CompiledKernel | None:
+        """The kernel that a step of the plan belongs to."""
+        position = 0
+        kernels = iter(self.kernels)
+        for part in self.program.steps:
+            kernel = next(kernels) if isinstance(part, KernelStep) else None
+            position += len(kernel.code.stages) if kernel else 1
+            if step < position:
+                return kernel
+        return None
+
+    def failure(self, step: int, status: int) -> Exception | None:
+        """What a step's status means, as the exception Python would raise."""
+        kernel = self.kernel_at(step)
+        known = failures(kernel.kernel) if kernel is not None else ()
+        code, detail = status & ((1 << STATUS_BITS) - 1), status >> STATUS_BITS
+        return exception(known[code - 1], detail) if 0 < code <= len(known) else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = bind(self.capture.signature, args, kwargs)

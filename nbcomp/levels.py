@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from nbcomp.compiled import Compiled
 from nbcomp.frontend.result import bind, resolve
+from nbcomp.graph.control import Control
 from nbcomp.graph.interpreter import interpret as interpret_graph
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.passes.fusion import FusedGraph
@@ -145,12 +146,13 @@ class _Memory:
     def library(self, step: LibraryStep) -> None:
         """Run a library operator's reference on its slots."""
         inputs = [self.view(slot, t.dtype, t.shape, s) for slot, t, s in step.inputs]
-        slot, t = step.output
         with np.errstate(all="ignore"):
-            result = np.asarray(step.node.op.reference(*inputs))
-        if slot not in self.slots:
-            self.slots[slot] = np.zeros(max(t.nbytes, 1), np.uint8)
-        self.slots[slot][: t.nbytes] = np.frombuffer(result.tobytes(), np.uint8)
+            result = step.node.op.reference(*inputs)
+        results = result if isinstance(step.node.op, Control) else (result,)
+        for (slot, t), value in zip(step.outputs, results, strict=True):
+            if slot not in self.slots:
+                self.slots[slot] = np.zeros(max(t.nbytes, 1), np.uint8)
+            self.slots[slot][: t.nbytes] = np.frombuffer(np.asarray(value).tobytes(), np.uint8)
 
     def output(self, slot: int, t: Any) -> Any:
         """A copy of an output."""

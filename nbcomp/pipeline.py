@@ -7,6 +7,7 @@ Every step is recorded in the `Trace`; those that are optimisations can be left 
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from nbcomp.compiled import Compiled, CompiledKernel
 from nbcomp.errors import NbcompError, PassError, ScheduleError, Unsupported
 from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, leaves, rebuild
 from nbcomp.frontend.trace import Capture, capture
+from nbcomp.graph.branches import If, While, repeat
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Input
 from nbcomp.graph.passes.expand import expand
@@ -32,6 +34,8 @@ from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, pl
 from nbcomp.machine import Machine, host
 from nbcomp.options import EVERYTHING, Options, Written
 from nbcomp.record import Snapshot, Trace
+from nbcomp.runtime import interpret
+from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
 from nbcomp.runtime.pool import threads
 from nbcomp.schedule.default import grain, schedule, seconds
@@ -39,7 +43,7 @@ from nbcomp.target.base import Stage, Target
 from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
 from nbcomp.target.llvm.cpus import target_for, without_on
-from nbcomp.types import DType, TensorType
+from nbcomp.types import DType, TensorType, contiguous_strides
 
 R = TypeVar("R", Graph, FusedGraph)
 
@@ -273,7 +277,7 @@ def _kernels(
         if isinstance(step, LibraryStep) or part.kernel is None:
             assert isinstance(step, LibraryStep)
             kernels.append(None)
-            steps.append(_host_step(step))
+            steps.append(_host_step(step, target))
             continue
         kernel = step.kernel
         code = target.compile(kernel, trace)
@@ -298,16 +302,66 @@ def _view(slot: int, buffer: Buffer) -> tuple[int, DType, tuple[int, ...], tuple
     return slot, buffer.dtype, buffer.shape, tuple(s * size for s in buffer.strides)
 
 
-def _host_step(step: LibraryStep) -> HostStep:
+def _host_step(step: LibraryStep, target: Target) -> HostStep:
     inputs = tuple((slot, t.dtype, t.shape, strides) for slot, t, strides in step.inputs)
-    slot, t = step.output
-    size = t.dtype.itemsize
-    strides, run = [], size
-    for n in reversed(t.shape):
-        strides.append(run)
-        run *= max(n, 1)
-    out = (slot, t.dtype, t.shape, tuple(reversed(strides)))
-    return HostStep(step.node.op.reference, inputs, (out,), f"numpy.{step.node.op.name}")
+    outputs = tuple((slot, t.dtype, t.shape, _bytes(t)) for slot, t in step.outputs)
+    op = step.node.op
+    if isinstance(op, If | While):
+        return HostStep(_control(op, target), inputs, outputs, op.name)
+    return HostStep(op.reference, inputs, outputs, f"numpy.{op.name}")
+
+
+def _bytes(t: TensorType) -> tuple[int, ...]:
+    """Strides in bytes of an array in C order."""
+    return tuple(s * t.dtype.itemsize for s in contiguous_strides(t.shape))
+
+
+def _control(op: If | While, target: Target) -> Callable[..., Any]:
+    """Control flow with its graphs compiled: a function of the operands' arrays.
+
+    Its results are one array by itself, or a tuple of several.
+    """
+    if isinstance(op, If):
+        yes, no = (_compiled_graph(g, target) for g in (op.then, op.orelse))
+
+        def choose(condition: Any, *operands: Any) -> Any:
+            return (yes if condition else no)(*operands)
+
+        return choose
+    test, body = (_compiled_graph(g, target) for g in (op.test, op.body))
+    carried = len(op.body.outputs)
+
+    def loop(*operands: Any) -> Any:
+        results = repeat(test, body, carried, operands)
+        return results[0] if carried == 1 else results
+
+    return loop
+
+
+def _compiled_graph(graph: Graph, target: Target) -> Callable[..., Any]:
+    """A graph that control flow owns, as a native function of one array per input."""
+    guards = tuple(
+        ArrayGuard(Source("argument", k, name=n.name), n.type.dtype, n.shape, _bytes(n.type), k)
+        for k, n in enumerate(graph.inputs)
+    )
+    tree: Tree = tuple(Out(k) for k in range(len(graph.outputs)))
+    tree = Out(0) if len(graph.outputs) == 1 else tree
+    signature = inspect.Signature(
+        [inspect.Parameter(f"a{k}", inspect.Parameter.POSITIONAL_ONLY) for k in range(len(guards))]
+    )
+    captured = Capture(graph, guards, tree, frozenset(), (), signature, len(guards))
+    trace = Trace(seconds={"capture": 0.0})
+    made = compile_capture(graph.name, captured, trace, time.perf_counter(), target)
+
+    def slow(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return made(*(np.ascontiguousarray(a).reshape(np.shape(a)) for a in args))
+
+    def failed(args: tuple[Any, ...], plan: Plan, step: int, status: int) -> Any:
+        raise made.failure(step, status) or interpret.StepFailed(step, status)
+
+    entry = NativeFunction(graph.name, None, slow, failed, signature)
+    entry.add(made.plan)
+    return entry.callable
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from nbcomp.compiled import Compiled, CompiledKernel
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.script.capture import capture
 from nbcomp.frontend.trace import Capture
-from nbcomp.graph.control import Loops, exception
 from nbcomp.graph.ir import Graph
 from nbcomp.jitted import Jit
-from nbcomp.loop.grammar import STATUS_BITS, failures
 from nbcomp.runtime.plan import Plan
 
 
@@ -50,34 +47,14 @@ class Script(Jit):
         kwargs: Mapping[str, Any] = MappingProxyType({}),
     ) -> Any:
         variant = next((v for v in self.variants if v.plan is plan), None)
-        kernel = _kernel_at(variant, step) if variant is not None else None
-        if kernel is None or not _in_place(kernel):
+        kernel = variant.kernel_at(step) if variant is not None else None
+        error = variant.failure(step, status) if variant is not None else None
+        if kernel is None or error is None or not kernel.kernel.ordered:
             return super().failed(args, plan, step, status, kwargs)
-        code, detail = status & ((1 << STATUS_BITS) - 1), status >> STATUS_BITS
-        raise exception(failures(kernel.kernel)[code - 1], detail)
+        raise error
 
     def __repr__(self) -> str:
         return f"<nbcomp.script {self.__qualname__}: {len(self.variants)} signatures compiled>"
-
-
-def _kernel_at(compiled: Compiled, step: int) -> CompiledKernel | None:
-    """The kernel that a step of the plan belongs to."""
-    position = 0
-    kernels = iter(compiled.kernels)
-    for part in compiled.program.steps:
-        if not hasattr(part, "kernel"):
-            position += 1
-            continue
-        kernel = next(kernels)
-        position += len(kernel.code.stages)
-        if step < position:
-            return kernel
-    return None
-
-
-def _in_place(kernel: CompiledKernel) -> bool:
-    op = kernel.group.nodes[0].op if kernel.group.nodes else None
-    return isinstance(op, Loops) and op.in_place
 
 
 def script(function: Any) -> Any:

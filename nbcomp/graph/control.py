@@ -9,6 +9,7 @@ results take over.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,10 @@ class Control(Op):
     def results(self) -> tuple[TensorType, ...]:
         """Their types, in order."""
         raise NotImplementedError(f"{type(self).__name__}.results")
+
+    def blocks(self) -> Iterator[tuple[str, object]]:
+        """What it owns, as it is printed: a title, and a graph or kernel."""
+        return iter(())
 
     def infer(self, *types: TensorType) -> TensorType:
         return TOKEN
@@ -74,6 +79,9 @@ class Loops(Control, name="loops"):
         buffers = self.kernel.buffers
         made = [*(buffers[k] for k in self.updated), *buffers[self.operands() :]]
         return tuple(TensorType(b.dtype, b.shape) for b in made)
+
+    def blocks(self) -> Iterator[tuple[str, object]]:
+        yield "do", self.kernel
 
     def reference(self, *arrays: Any) -> Any:
         """Raises what the loops raise."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.graph.control import Control, Result
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input
 from nbcomp.record import Location
@@ -37,15 +38,37 @@ def graph_lines(graph: Graph) -> Iterator[tuple[str, tuple[Location, ...]]]:
     names = node_names(graph)
     inputs = ", ".join(f"%{names[n]}: {n.type}" for n in graph.inputs)
     yield f"graph {graph.name}({inputs}) {{", ()
-    body = [n for n in graph.nodes if not isinstance(n.op, Input) and not _inline(n)]
-    texts = [f"%{names[n]}: {n.type} = {_call(n, names)}" for n in body]
+    hidden = Input | Result
+    body = [n for n in graph.nodes if not isinstance(n.op, hidden) and not _inline(n)]
+    texts = [f"{_left(n, graph, names)} = {_call(n, names)}" for n in body]
     width = min(72, max(map(len, texts), default=0))
     for node, text in zip(body, texts, strict=True):
         where = f"  # {node.location}" if node.location else ""
         places = node.location.every() if node.location else ()
         yield f"  {text:<{width}}{where}".rstrip(), places
+        yield from _blocks(node)
     yield f"  return {', '.join(_operand(n, names) for n in graph.outputs)}", ()
     yield "}", ()
+
+
+def _left(node: Node, graph: Graph, names: dict[Node, str]) -> str:
+    """What a line defines: a node, or the results of a control node."""
+    if not isinstance(node.op, Control):
+        return f"%{names[node]}: {node.type}"
+    made = {u.op.index: u for u in graph.users[node] if isinstance(u.op, Result)}
+    return ", ".join(f"%{names[n]}: {n.type}" for _, n in sorted(made.items())) or "_"
+
+
+def _blocks(node: Node) -> Iterator[tuple[str, tuple[Location, ...]]]:
+    """The graphs or the loops that a control node owns, indented."""
+    for title, block in node.op.blocks() if isinstance(node.op, Control) else ():
+        yield f"    {title}:", ()
+        if isinstance(block, Graph):
+            for line, places in graph_lines(block):
+                yield f"      {line}", places
+        else:
+            for line in str(block).splitlines():
+                yield f"      {line}", ()
 
 
 def _inline(node: Node) -> bool:
@@ -63,7 +86,8 @@ def _call(node: Node, names: dict[Node, str]) -> str:
     if isinstance(node.op, Constant):
         return "constant(<array>)"
     args = [_operand(n, names) for n in node.inputs]
-    args += [f"{k}={_attribute(v)}" for k, v in node.op.attributes().items()]
+    if not isinstance(node.op, Control):
+        args += [f"{k}={_attribute(v)}" for k, v in node.op.attributes().items()]
     return f"{node.op.name}({', '.join(args)})"
 
 

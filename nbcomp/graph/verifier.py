@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nbcomp.errors import VerifyError
+from nbcomp.graph.control import Control
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.op import Input
 
@@ -15,6 +16,9 @@ def verify(graph: Graph) -> Graph:
             if node not in inputs:
                 raise VerifyError(f"graph {graph.name} reads an input that is not among its inputs")
             continue
+        for _, block in node.op.blocks() if isinstance(node.op, Control) else ():
+            if isinstance(block, Graph):
+                verify(block)
         inferred = node.op.infer(*(n.type for n in node.inputs))
         if inferred != node.type:
             raise VerifyError(

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nbcomp.graph.control import Control, Loops, Result
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input, Library, View
 from nbcomp.graph.passes.fusion import FusedGraph, Group
@@ -58,7 +59,7 @@ class LibraryStep:
 
     node: Node
     inputs: tuple[tuple[int, TensorType, tuple[int, ...]], ...]
-    output: tuple[int, TensorType]
+    outputs: tuple[tuple[int, TensorType], ...]
     group: Group
 
 
@@ -122,7 +123,8 @@ def lower_groups(
     }
     parts = []
     for group in fused.groups:
-        if group.kind == "library":
+        own = group.kind == "control" and not isinstance(group.nodes[0].op, Loops)
+        if group.kind == "library" or own:
             parts.append(Part(group, None, {}))
             continue
         if group.kind == "control":
@@ -237,14 +239,26 @@ class _Planner:
         return KernelStep(kernel, slot_of, part.group)
 
     def library(self, group: Group) -> LibraryStep:
-        (node,) = group.nodes
-        assert isinstance(node.op, Library)
+        node, *results = group.nodes
         inputs = []
         for operand in node.inputs:
             strides = element_strides(operand) or contiguous_strides(operand.shape)
             size = operand.type.dtype.itemsize
             inputs.append((self.slot_of(operand), operand.type, tuple(s * size for s in strides)))
-        return LibraryStep(node, tuple(inputs), (self.slot_of(node), node.type), group)
+        if isinstance(node.op, Library):
+            outputs = [(self.slot_of(node), node.type)]
+        else:
+            outputs = [(self.result_slot(k, t, results), t) for k, t in enumerate(_results(node))]
+        return LibraryStep(node, tuple(inputs), tuple(outputs), group)
+
+    def result_slot(self, index: int, t: TensorType, results: Sequence[Node]) -> int:
+        """The slot of a result of control flow, which perhaps nobody reads."""
+        for node in results:
+            if isinstance(node.op, Result) and node.op.index == index:
+                return self.slot_of(node)
+        slot = self.new_slot()
+        self.sizes[slot] = t.nbytes
+        return slot
 
     # ------------------------------------------------------------------------------------- memory
 
@@ -290,6 +304,11 @@ def live_ranges(
     return lives
 
 
+def _results(node: Node) -> tuple[TensorType, ...]:
+    assert isinstance(node.op, Control)
+    return node.op.results()
+
+
 def _memory(node: Node) -> Node:
     """The node whose memory a buffer shows, perhaps through views (a product's operand)."""
     while isinstance(node.op, View):
@@ -303,7 +322,7 @@ def touched(step: KernelStep | LibraryStep) -> Iterator[int]:
         yield from step.slots
     else:
         yield from (slot for slot, _, _ in step.inputs)
-        yield step.output[0]
+        yield from (slot for slot, _ in step.outputs)
 
 
 def _nbytes(buffer: Buffer) -> int:

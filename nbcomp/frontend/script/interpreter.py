@@ -13,10 +13,17 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from nbcomp.errors import Unsupported
+import numpy as np
+
+from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.frontend.location import here
+from nbcomp.frontend.script.branching import Torn, choose, truth_of
+from nbcomp.frontend.script.conditions import ASKER, Asker, rewritten
+from nbcomp.frontend.script.loops import has_jumps
 from nbcomp.frontend.script.region import free_names, write_region
 from nbcomp.frontend.script.source import Source, names_in, source_of
 from nbcomp.frontend.session import Session
+from nbcomp.graph.ir import at
 
 MOST_ROUNDS = 20_000  # of a loop that is followed while compiling
 
@@ -37,7 +44,7 @@ class _Continue(Exception):
     pass
 
 
-class Interpreter:
+class Interpreter(Asker):
     """One call of a function whose source is at hand."""
 
     def __init__(self, session: Session, function: types.FunctionType, env: dict[str, Any]) -> None:
@@ -81,7 +88,10 @@ class Interpreter:
                 position += written.count
                 continue
             after = names_in(rest[1:]).read | needed
-            self.statement(rest[0], after)
+            if isinstance(rest[0], ast.If):
+                self.if_statement(rest[0], rest[1:], after, last)
+            else:
+                self.statement(rest[0], after)
             position += 1
 
     def statement(self, node: ast.stmt, needed: set[str]) -> None:
@@ -94,8 +104,70 @@ class Interpreter:
         else:
             self.execute(node)
 
-    def stmt_If(self, node: ast.If, needed: set[str]) -> None:
-        self.block(node.body if self.evaluate(node.test) else node.orelse, needed)
+    def if_statement(
+        self, node: ast.If, rest: list[ast.stmt], needed: set[str], last: bool
+    ) -> None:
+        """`if`: the side that is taken, or both where that is known at run time only.
+
+        A side that returns takes the rest of the function with it.
+        """
+        value = self.evaluate(node.test)
+        test = truth_of(self.session, value)
+        if test is None:
+            self.block(node.body if value else node.orelse, needed)
+            return
+        names = names_in([node])
+        if has_jumps(node) or (names.jumps and not last):
+            raise Unsupported(
+                "`return`, `break` and `continue` in a branch on a run-time value, in a loop that"
+                " works on whole arrays",
+                self.source.at(node),
+            )
+        with at(self.source.at(node)):
+            if names.jumps:
+                sides = [self._side([*s, *rest], needed, True) for s in (node.body, node.orelse)]
+                raise Returned(choose(self.session, test, self.env, sides)[1])
+            sides = [self._side(s, needed, False) for s in (node.body, node.orelse)]
+            env, _ = choose(self.session, test, self.env, sides)
+        for name in names.assigned - env.keys():
+            if name in self.env or name in self.locals:
+                message = f"`{name}` is assigned on one way only, and used after both"
+                hint = "give it a value before the if"
+                self.env[name] = Torn(CaptureError(message, self.source.at(node), hint))
+        self.env.update({n: v for n, v in env.items() if n in names.assigned})
+
+    def _side(
+        self, body: list[ast.stmt], needed: set[str], tail: bool
+    ) -> Callable[[], tuple[dict[str, Any], Any]]:
+        """What runs one side of a condition, on variables of its own."""
+
+        def run() -> tuple[dict[str, Any], Any]:
+            outer, self.env = self.env, dict(self.env)
+            value = None
+            try:
+                self.block(body, needed, last=tail)
+            except Returned as returned:
+                value = returned.value
+            after, self.env = self.env, outer
+            return ({} if tail else after), value
+
+        return run
+
+    def choose(self, test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+        condition = truth_of(self.session, test)
+        if condition is None:
+            return yes() if test else no()
+        empty: dict[str, Any] = {}
+        sides = [lambda: (empty, yes()), lambda: (empty, no())]
+        with at(here()):
+            return choose(self.session, condition, self.env, sides)[1]
+
+    def negated(self, value: Any) -> Any:
+        if truth_of(self.session, value) is None:
+            return not value
+        result = self.session.call(np.logical_not, (value,), {})
+        result._python = bool
+        return result
 
     def stmt_While(self, node: ast.While, needed: set[str]) -> None:
         inner = names_in([node]).read | needed
@@ -173,9 +245,15 @@ class Interpreter:
         given = [n for n in used if n in self.env]
         cells = [n for n in used if n in self.function.__code__.co_freevars and n not in given]
         unset = [n for n in used if n in self.locals and n not in given]
-        code = self._compiled(node, [*given, *cells], unset, results)
+        for name in given:
+            if isinstance(self.env[name], Torn):
+                raise self.env[name].error
+        node, asks = rewritten(node)
+        asker = [ASKER] if asks else []
+        code = self._compiled(node, [*given, *cells, *asker], unset, results)
         call = types.FunctionType(code, self.function.__globals__, self.source.name)
-        return call(*(self.env[n] for n in given), *(self.free(n) for n in cells))
+        values = [*(self.env[n] for n in given), *(self.free(n) for n in cells)]
+        return call(*values, *([self] if asks else []))
 
     def _compiled(
         self, node: ast.stmt, parameters: list[str], unset: list[str], results: list[str]

@@ -142,7 +142,7 @@ class LoopWriter(Items):
 
     def written_out_loop(self, node: ast.For, items: list[Any]) -> None:
         """A loop over a few things known now: its body once for each."""
-        if names_in(list(node.body)).jumps or _has_jumps(node):
+        if names_in(list(node.body)).jumps or has_jumps(node):
             self.jumping_loop(node, items)
             return
         for item in items:
@@ -375,8 +375,8 @@ def _holds_loop(node: ast.AST) -> bool:
     return any(isinstance(n, ast.For | ast.While) for n in ast.walk(node) if n is not node)
 
 
-def _has_jumps(node: ast.For) -> bool:
-    """Whether the loop has a break or continue of its own."""
+def has_jumps(node: ast.For | ast.If) -> bool:
+    """Whether a statement has a break or continue that is not of a loop in it."""
     stack: list[ast.AST] = list(node.body)
     while stack:
         n = stack.pop()

@@ -17,6 +17,7 @@ import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.number import Number, symbol
+from nbcomp.frontend.script import branching
 from nbcomp.frontend.script.assignments import Restart
 from nbcomp.frontend.script.expressions import Frame
 from nbcomp.frontend.script.source import Source, names_in
@@ -110,6 +111,8 @@ class Region(Statements):
     def entered(self, value: Any, name: str) -> Any:
         if type(value) is Tracer:
             return self.array(value, name)
+        if isinstance(value, branching.Torn):
+            raise value.error
         if type(value) is Number:
             return self.argument(value, name)
         if type(value) is np.ndarray:
