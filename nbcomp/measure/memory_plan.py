@@ -70,8 +70,8 @@ def _described(compiled: Compiled) -> tuple[dict[int, str], dict[int, int]]:
                 if buffer.memory in step.slot_of:  # a schedule may do without it
                     note(step.slot_of[buffer.memory], buffer.name, buffer.nbytes)
         else:
-            slot, t = step.outputs[0]
-            note(slot, step.node.name or step.node.op.name, t.nbytes)
+            for slot, t in step.outputs:
+                note(slot, step.node.name or step.node.op.name, t.nbytes)
     for slot, t in program.outputs:
         note(slot, "result", t.nbytes)
     return names, sizes

@@ -61,8 +61,8 @@ class Memory:
         """The storages that have another content now."""
         return {s: s.node for s, node in self.nodes if s.node is not node}
 
-    def take_back(self) -> None:
-        """Everything as it was."""
+    def take_back(self) -> list[Node]:
+        """Everything as it was; the checks that were made since."""
         known = {id(s.read) for s, _ in self.nodes if s.read is not None}
         for read_, content, written in self.reads:
             if read_.content is not content and id(read_) not in known:
@@ -74,11 +74,9 @@ class Memory:
             if storage.node is not node:
                 storage.node = node
                 storage.version += 1
-        if len(self.session.effects) > self.effects:
-            self._keep_effects()
-
-    def _keep_effects(self) -> None:
-        raise Unsupported("an assertion or a checked loop in a branch over arrays", here())
+        made = self.session.effects[self.effects :]
+        del self.session.effects[self.effects :]
+        return made
 
 
 def tracers(values: Iterable[Any]) -> Iterable[Tracer]:
@@ -107,7 +105,7 @@ class Choice:
             return tuple(self.value(x, y, name) for x, y in zip(a, b, strict=True))
         if isinstance(a, str | None) and isinstance(b, str | None) and a == b:
             return a
-        one, other = _traced(a), _traced(b)
+        one, other = traced(a), traced(b)
         if one is None or other is None:
             return self._torn(name, a, b)
         return self._pair(one, other, name)
@@ -118,7 +116,7 @@ class Choice:
         if one.type != other.type:
             if one.shape or other.shape or not (kind[0] and kind2[0]):
                 return self._torn(name, one.type, other.type)
-            dtype = _common(one, kind[1], other, kind2[1])
+            dtype = common(one, kind[1], other, kind2[1])
             if dtype is None:
                 return self._torn(name, one.type, other.type)
             one, other = (cast(n, dtype) if n.type.dtype != dtype else n for n in (one, other))
@@ -129,7 +127,7 @@ class Choice:
     def _torn(self, name: str, a: Any, b: Any) -> Torn:
         return Torn(
             CaptureError(
-                f"`{name}` is {_described(a)} on one way and {_described(b)} on the other",
+                f"`{name}` is {described(a)} on one way and {described(b)} on the other",
                 here(),
                 "make it the same type and shape on both",
             )
@@ -219,13 +217,13 @@ def _numbers(values: Iterable[Any]) -> Iterable[Number]:
             yield from _numbers(value)
 
 
-def _traced(value: Any) -> tuple[Node, tuple[bool, type | None]] | None:
+def traced(value: Any) -> tuple[Node, tuple[bool, type | None]] | None:
     """A value as a node, whether it is a scalar, and its Python type if it is Python's."""
     if type(value) is Tracer:
         return read(value), (value._scalar, value._python)
     if type(value) is Number:
         found = symbol(value)
-        return (found, (True, type(value._value))) if isinstance(found, Node) else _traced(found)
+        return (found, (True, type(value._value))) if isinstance(found, Node) else traced(found)
     if type(value) in PYTHON:
         if type(value) is int and not -(2**63) <= value < 2**63:
             return None
@@ -237,7 +235,7 @@ def _traced(value: Any) -> tuple[Node, tuple[bool, type | None]] | None:
     return None
 
 
-def _common(a: Node, p: type | None, b: Node, q: type | None) -> Any:
+def common(a: Node, p: type | None, b: Node, q: type | None) -> Any:
     """The dtype of numbers of two kinds, if there is one that holds both."""
     if p and q:
         return FLOAT64 if {p, q} == {int, float} else None
@@ -248,7 +246,7 @@ def _common(a: Node, p: type | None, b: Node, q: type | None) -> Any:
     return None
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
     if isinstance(value, TensorType):
         return str(value)
     return str(value._type) if type(value) is Tracer else type(value).__name__
@@ -281,6 +279,12 @@ def truth_of(session: Session, value: Any) -> Node | None:
     return cast(read(flat), BOOL)
 
 
+def needed(session: Session, checks: Sequence[Node], outputs: Sequence[Node]) -> None:
+    """Refuse a check inside control flow over arrays that no result depends on."""
+    if checks and not set(checks) <= set(topological(outputs)):
+        raise Unsupported("a check that no result depends on, in control flow over arrays", here())
+
+
 def choose(
     session: Session,
     test: Node,
@@ -294,10 +298,11 @@ def choose(
     outer = outer_nodes(session, env.values()) | set(topological([test]))
     before = Memory(session, env.values())
     found: list[tuple[Env, Any, dict[Storage, Node]]] = []
+    checks: list[Node] = []
     for side in sides:
         after, value = side()
         found.append((after, value, before.changed()))
-        before.take_back()
+        checks += before.take_back()
     (yes, a, wrote), (no, b, wrote_too) = found
     choice = Choice(session)
     names = [n for n in yes if n in no]
@@ -309,6 +314,8 @@ def choose(
         places.append(len(choice.pairs))
         choice.pairs.append((wrote.get(s, s.node), wrote_too.get(s, s.node)))
     results = choice.node(test, outer)
+    needed(session, checks, [n for pair in choice.pairs for n in pair])
+    session.effects += [r.inputs[0] for r in results[:1] if checks]
     for s, k in zip(storages, places, strict=True):
         Place(s).write(results[k])
     if isinstance(value, Torn):

@@ -21,10 +21,14 @@ from nbcomp.frontend.script.branching import Torn, choose, truth_of
 from nbcomp.frontend.script.conditions import ASKER, Asker, rewritten
 from nbcomp.frontend.script.loops import has_jumps
 from nbcomp.frontend.script.region import free_names, write_region
+from nbcomp.frontend.script.repeating import Repeat
 from nbcomp.frontend.script.source import Source, names_in, source_of
 from nbcomp.frontend.session import Session
-from nbcomp.graph.ir import at
+from nbcomp.graph.ir import Node, at
+from nbcomp.ops.operand import constant
 
+UNROLLED = 64  # rounds of a loop over a range that are written out; longer ones stay loops
+COUNT = "nbcomp_count"  # the variable that counts rounds
 MOST_ROUNDS = 20_000  # of a loop that is followed while compiling
 
 
@@ -172,7 +176,12 @@ class Interpreter(Asker):
     def stmt_While(self, node: ast.While, needed: set[str]) -> None:
         inner = names_in([node]).read | needed
         for _ in range(MOST_ROUNDS):
-            if not self.evaluate(node.test):
+            value = self.evaluate(node.test)
+            if truth_of(self.session, value) is not None:
+                self.repeat(node, lambda: self.evaluate(node.test), lambda: None, inner)
+                self.block(node.orelse, needed)
+                return
+            if not value:
                 self.block(node.orelse, needed)
                 return
             if self.one_round(node.body, inner):
@@ -184,12 +193,76 @@ class Interpreter(Asker):
 
     def stmt_For(self, node: ast.For, needed: set[str]) -> None:
         inner = names_in([node]).read | needed
-        for item in self.evaluate(node.iter):
+        items = self.evaluate(node.iter)
+        name = node.target.id if isinstance(node.target, ast.Name) else ""
+        if isinstance(items, range) and len(items) > UNROLLED and name and not _leaves(node):
+            self.counted(node, name, items, inner)
+            self.block(node.orelse, needed)
+            return
+        for item in items:
             self.env["nbcomp item"] = item
             self.assign(node.target, "nbcomp item")
             if self.one_round(node.body, inner):
                 return
         self.block(node.orelse, needed)
+
+    def counted(self, node: ast.For, name: str, items: range, needed: set[str]) -> None:
+        """A long loop over a range, its rounds counted at run time."""
+        self.env[COUNT], self.env[name] = 0, items[0]
+
+        def test() -> Any:
+            return self.session.call(np.less, (self.env[COUNT], len(items)), {})
+
+        def begin() -> None:
+            self.env[name] = self._whole(items.step, self.env[COUNT], items.start)
+            self.env[COUNT] = self._whole(1, self.env[COUNT], 1)
+
+        self.repeat(node, test, begin, needed, (COUNT,))
+        del self.env[COUNT]
+
+    def _whole(self, factor: int, value: Any, offset: int) -> Any:
+        """factor·value + offset of an int known at run time."""
+        if type(value) is int:
+            return factor * value + offset
+        product = value if factor == 1 else self.session.call(np.multiply, (value, factor), {})
+        result = self.session.call(np.add, (product, offset), {})
+        result._python = int
+        return result
+
+    def repeat(
+        self,
+        node: ast.While | ast.For,
+        test: Callable[[], Any],
+        begin: Callable[[], None],
+        needed: set[str],
+        own: tuple[str, ...] = (),
+    ) -> None:
+        """A loop whose rounds are counted at run time."""
+        if _leaves(node):
+            raise Unsupported(
+                "`break`, `continue` and `return` in a loop over whole arrays whose end is known at"
+                " run time only",
+                self.source.at(node),
+                "put what ends it into the condition of a while",
+            )
+        assigned = [*own, *sorted(names_in([node]).assigned)]
+
+        def condition() -> Node:
+            value = test()
+            found = truth_of(self.session, value)
+            return constant(np.asarray(bool(value))) if found is None else found
+
+        def body() -> None:
+            begin()
+            self.block(node.body, needed | set(assigned))
+
+        before = set(self.env)
+        with at(self.source.at(node)):
+            torn = Repeat(self.session, self.env, assigned, condition, body).run()
+        for name in [*torn, *(n for n in assigned if n not in before)]:
+            message = f"`{name}` has a value only inside the loop, and is used after it"
+            hint = "give it a value of the same type before the loop"
+            self.env[name] = Torn(CaptureError(message, self.source.at(node), hint))
 
     def one_round(self, body: list[ast.stmt], needed: set[str]) -> bool:
         """One round of a loop; whether it was left."""
@@ -279,3 +352,8 @@ class Interpreter(Asker):
         ast.fix_missing_locations(function)
         module = compile(ast.Module([function], []), self.source.file, "exec")
         return next(c for c in module.co_consts if isinstance(c, types.CodeType))
+
+
+def _leaves(node: ast.While | ast.For) -> bool:
+    """Whether a loop may be left from inside."""
+    return names_in(list(node.body)).jumps or has_jumps(node)

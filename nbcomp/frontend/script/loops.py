@@ -375,7 +375,7 @@ def _holds_loop(node: ast.AST) -> bool:
     return any(isinstance(n, ast.For | ast.While) for n in ast.walk(node) if n is not node)
 
 
-def has_jumps(node: ast.For | ast.If) -> bool:
+def has_jumps(node: ast.For | ast.While | ast.If) -> bool:
     """Whether a statement has a break or continue that is not of a loop in it."""
     stack: list[ast.AST] = list(node.body)
     while stack:
