@@ -28,19 +28,19 @@ class Optimisation:
 
 # In the order in which they act.
 OPTIMISATIONS = (
-    Optimisation("blas", "graph", "float products by BLAS instead of loops"),
+    Optimisation("blas", "graph", "float products by BLAS"),
     Optimisation("algebra", "graph", "exact identities"),
-    Optimisation("fold", "graph", "what depends on constants only is computed once"),
-    Optimisation("cse", "graph", "equal expressions are computed once"),
-    Optimisation("fuse", "graph", "many operators in one walk over memory"),
-    Optimisation("split_products", "loop", "large products in a part for each core"),
+    Optimisation("fold", "graph", "constants computed once"),
+    Optimisation("cse", "graph", "equal expressions computed once"),
+    Optimisation("fuse", "graph", "operators share a walk over memory"),
+    Optimisation("split_products", "loop", "a part of a product for each core"),
     Optimisation("merge_loops", "loop", "neighbouring axes walked as one"),
-    Optimisation("tile", "loop", "transposed walks in blocks that stay in the cache"),
+    Optimisation("tile", "loop", "transposed walks in cached blocks"),
     Optimisation("unroll", "loop", "short inner loops written out"),
     Optimisation("vectorize", "loop", "SIMD instructions"),
     Optimisation("interleave", "loop", "several vectors in flight"),
     Optimisation("parallelize", "loop", "outer loops spread over the cores"),
-    Optimisation("stream", "loop", "large results written past the caches"),
+    Optimisation("stream", "loop", "results written past the caches"),
     Optimisation("reuse", "plan", "memory of dead values used again"),
 )
 

@@ -18,7 +18,7 @@ def change_words(change: Ratio) -> str:
     if factor < 1:
         word, factor = "faster", 1 / factor
     if not change.clear:
-        return f"no difference beyond the spread ({change.low:.2f}–{change.high:.2f})"
+        return f"no clear difference ({change.low:.2f}–{change.high:.2f})"
     if factor < 1.005:
         return "no difference"
     if factor < 1.995:

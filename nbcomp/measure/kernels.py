@@ -33,7 +33,7 @@ from nbcomp.runtime import interpret, pool
 from nbcomp.runtime.plan import HostStep, Step
 
 ROUNDS = 400  # runs of the whole program at most
-FEWEST = 3  # runs at least
+FEWEST = 3  # runs at least, unless that takes more than twice the time
 BEYOND = 1.05  # of a limit: then it was the limit that was measured wrong
 STEP = 20e-9  # seconds the native entry takes for a step that is not spread over threads
 LEAST = 100e-9  # seconds a step is said to take at least: less cannot be told from calling it
@@ -105,7 +105,8 @@ def _samples(
                 if status:
                     name = plan.steps[position - 1].name
                     raise NbcompError(f"{name} cannot be timed: it ended with status {status}")
-            if number >= FEWEST and time.perf_counter() > end:
+            late = time.perf_counter() - end
+            if number and late > 0 and (number >= FEWEST or late > seconds):
                 break
     calling = float(np.median(taken[0]))
     # Not the first run, which finds its memory untouched.

@@ -240,7 +240,7 @@ def test_an_interrupt_leaves_everything_in_order() -> None:
         (Ratio(1.41, 1.3, 1.5), "41 % slower"),
         (Ratio(3.24, 3.0, 3.5), "3.2× slower"),
         (Ratio(0.997, 0.995, 0.999), "no difference"),
-        (Ratio(0.97, 0.9, 1.01), "no difference beyond the spread (0.90–1.01)"),
+        (Ratio(0.97, 0.9, 1.01), "no clear difference (0.90–1.01)"),
     ],
 )
 def test_changes_in_words(change: Ratio, words: str) -> None:

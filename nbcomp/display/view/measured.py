@@ -61,7 +61,9 @@ def _times(timing: Timing | None) -> tuple[str, str]:
     """The median, and the quartiles."""
     if timing is None:
         return "", ""
-    return seconds(timing.median), f"{seconds(timing.low)} – {seconds(timing.high)}"
+    low, high = seconds(timing.low), seconds(timing.high)
+    number, _, unit = low.rpartition(" ")
+    return seconds(timing.median), f"{number if high.endswith(' ' + unit) else low}–{high}"
 
 
 def _disturbed(others: float) -> tuple[str, ...]:
