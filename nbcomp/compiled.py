@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import NbcompError
+from nbcomp.errors import PACKAGE, NbcompError
 from nbcomp.frontend.result import bind, rebuild, resolve
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.control import exception
@@ -55,6 +55,16 @@ class CompiledKernel:
         return kernel_listing(self, level)
 
 
+def _written(function: Any) -> Any:
+    """The Python function the user wrote: of a model, the method that computes, if it is theirs."""
+    python = inspect.unwrap(function)
+    if hasattr(python, "__code__"):
+        return python
+    method = inspect.unwrap(getattr(type(python), "forward", None) or type(python).__call__)
+    code = getattr(method, "__code__", None)
+    return method if code is not None and not code.co_filename.startswith(PACKAGE) else python
+
+
 @dataclass(eq=False)
 class Compiled:
     """A compiled function for one signature.
@@ -95,14 +105,14 @@ class Compiled:
     def source(self) -> str:
         """The text of the user's function, empty when it is not at hand."""
         try:
-            return inspect.getsource(inspect.unwrap(self.function))
+            return inspect.getsource(_written(self.function))
         except (OSError, TypeError):
             return ""
 
     @property
     def location(self) -> Location | None:
         """Where the function is defined."""
-        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        code = getattr(_written(self.function), "__code__", None)
         if code is None:
             return None
         return Location(code.co_filename, code.co_firstlineno, function=self.name)

@@ -8,7 +8,6 @@ arrays are NumPy's.  Knows arrays, not modules.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from contextvars import Token
@@ -20,8 +19,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from nbcomp.frontend.tracer import EXTRA_METHODS
 
 METHODS: dict[str, Callable[..., Any]] = {}  # of arrays inside `forward`, filled by `functional`
-
-_Scope = Token[Any] | None
 
 
 class Tensor(np.ndarray[Any, Any]):
@@ -61,17 +58,14 @@ def is_inside() -> bool:
     return EXTRA_METHODS.get() is not None
 
 
-@contextlib.contextmanager
-def inside() -> Iterator[bool]:
-    """Give arrays the methods of layers; tells whether this is the outermost one."""
-    if is_inside():
-        yield False
-        return
-    token = EXTRA_METHODS.set(METHODS)
-    try:
-        yield True
-    finally:
-        EXTRA_METHODS.reset(token)
+def enter() -> Token[Any]:
+    """From here on arrays have the methods of layers, until `leave`."""
+    return EXTRA_METHODS.set(METHODS)
+
+
+def leave(token: Token[Any]) -> None:
+    """Arrays are again what they were before `enter`."""
+    EXTRA_METHODS.reset(token)
 
 
 def as_tensors(value: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from nbcomp.capturing import ExportedModule, export
 from nbcomp.errors import NbcompError
-from nbcomp.nn.arrays import Parameter, as_arrays, as_tensors, inside
+from nbcomp.nn.arrays import Parameter, as_arrays, as_tensors, enter, is_inside, leave
 
 M = TypeVar("M", bound="Module")
 
@@ -58,10 +58,16 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = as_arrays if self._compiled else as_tensors
-        with inside() as outermost:
-            result = self.forward(*given(args), **given(kwargs))
-            return as_arrays(result) if outermost else as_tensors(result)
+        if is_inside():
+            given = as_arrays if self._compiled else as_tensors
+            return as_tensors(self.forward(*given(args), **given(kwargs)))
+        token = enter()
+        try:
+            if self._compiled:
+                return self.forward(*args, **kwargs)
+            return as_arrays(self.forward(*as_tensors(args), **as_tensors(kwargs)))
+        finally:
+            leave(token)
 
     @classmethod
     def with_compiled_forward(cls, forward: Callable[..., Any]) -> Callable[..., Any]:

@@ -314,3 +314,11 @@ def test_topk_orders_as_documented() -> None:
     assert F.topk(x, 2, largest=False)[1].tolist() == [4, 0]
     with pytest.raises(ValueError, match="no 6 elements"):
         F.topk(x, 6)
+
+
+def test_the_source_of_a_compiled_model_is_what_the_user_wrote(x: Any) -> None:
+    compiled = nbcomp.compile(Mlp(), x)
+    assert compiled.source.lstrip().startswith("def forward(self, x: Any) -> Any:")
+    assert compiled.location is not None
+    assert compiled.location.file == __file__
+    assert nbcomp.compile(nn.Sequential(nn.Linear(6, 4)), x).source == ""
