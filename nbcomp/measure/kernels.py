@@ -228,7 +228,9 @@ def _by_place(work: Work, figures: KernelFigures) -> dict[Location | None, float
     """A kernel's seconds, distributed over the spans of the source.
 
     By the bytes each asks for where memory limits the kernel, else by the instructions its
-    operators are estimated to take (`nbcomp.loop.cost`).
+    operators are estimated to take (`nbcomp.loop.cost`), both as often as the loops run them.
+    Counting the instructions of the machine code would know nothing of that: the loop of a tail
+    has as many as the one that does the work.
     """
     column = 1 if figures.bound in ("L2", "L3", "memory") else 0
     shares = {place: pair[column] for place, pair in work.places.items()}

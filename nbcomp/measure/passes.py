@@ -15,7 +15,8 @@ from nbcomp.measure.variants import Say, Variant, idle, measure_variants
 from nbcomp.options import OPTIMISATIONS, Options
 
 STARTS = {"graph": "capture", "loop": "lower"}  # the passes after which a level begins
-TELLING = (*STARTS.values(), "fuse", "vectorize", "parallelize")  # to be measured before others
+# To be measured before the others; first that which is compiled already.
+TELLING = ("fuse", *STARTS.values(), "vectorize", "parallelize")
 
 
 def measure_passes(
@@ -34,7 +35,8 @@ def measure_passes(
     """
     plan = _plan(compiled.options, idle(compiled))
     choices = [options for _, _, options in plan]
-    most = [k for k, (_, name, _) in enumerate(plan) if name in TELLING]
+    names = [name for _, name, _ in plan]
+    most = [names.index(name) for name in TELLING if name in names]
     found, others = measure_variants(
         compiled, choices, args, kwargs, reference, seconds, say, before=most
     )

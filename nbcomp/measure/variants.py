@@ -124,15 +124,17 @@ class _Race:
         if entry.first != position:
             return
         spare = self.left() - (1 - PREPARING) * self.seconds
-        if spare < self.compiling and len(self.entries) > 1:
-            entry.note = "out of time"
-            return
-        try:
-            made = recompile(self.compiled, options)
-        except NbcompError as error:
-            entry.note = f"cannot be compiled: {str(error).splitlines()[-1]}"
-            return
-        self.compiling = max(self.compiling, made.compile_seconds)
+        made = self.compiled
+        if options != made.options:
+            if spare < self.compiling and len(self.entries) > 1:
+                entry.note = "out of time"
+                return
+            try:
+                made = recompile(made, options)
+            except NbcompError as error:
+                entry.note = f"cannot be compiled: {str(error).splitlines()[-1]}"
+                return
+            self.compiling = max(self.compiling, made.compile_seconds)
         first = self.known.setdefault(code_of(made), entry.first)
         if first != entry.first:
             entry.first = first
