@@ -5,6 +5,7 @@
 # make bench-loops  explicit loops against Numba
 # make conformance  the slow suites: every float32, long random programs
 # make explorer     build the front end in place, for work on it
+# make pictures     take the README's screenshots anew, with headless Chromium
 # make lock         renew constraints.txt
 #
 # PYTHON=… chooses the interpreter (>= 3.11), VENV=… the environment.
@@ -20,7 +21,7 @@ ROWS ?=
 FRONT_END := $(wildcard extension/src/*.ts extension/scripts/*.mjs extension/package.json extension/yarn.lock) extension/hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab explorer bench bench-peers bench-all bench-loops conformance lock clean
+.PHONY: help demo test lab explorer bench bench-peers bench-all bench-loops conformance pictures lock clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
@@ -76,6 +77,9 @@ bench-all: $(VENV)/.installed-test $(PEERS)/.installed
 
 bench-loops: $(VENV)/.installed-test $(PEERS)/.installed
 	$(BIN)/python -m benchmarks.loops --peers-venv $(PEERS) $(if $(ROWS),--rows $(ROWS))
+
+pictures: $(VENV)/.installed-lab
+	$(BIN)/python notebooks/pictures.py docs/pictures
 
 # Every package of the test and lab environments at the version they were last tested with.
 lock:
