@@ -113,14 +113,13 @@ def compare_cpus(
     named = {cpu.name: cpu for cpu in CPUS}
     rows = [_row("host", "this machine", compiled, "")]
     for name in names:
+        notes = filter(None, (named[name].missing, named[name].note))
         try:
             made = compiled.for_cpu(name)
+            rows.append(_row(name, named[name].title, made, "; ".join(notes)))
         except NbcompError as error:
             why = str(error).splitlines()[-1]
             rows.append(CpuRow(name, named[name].title, None, 0, 0, note=f"no code: {why}"))
-            continue
-        notes = filter(None, (named[name].missing, named[name].note))
-        rows.append(_row(name, named[name].title, made, "; ".join(notes)))
     captured = compiled.capture
     with kept(captured.signature, captured.writes, args, kwargs or {}):
         python = reference or compiled.function

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from nbcomp.origin import Listing
 from nbcomp.record import Trace
 from nbcomp.target.base import Stage
 from nbcomp.target.llvm import blas, jumps
+from nbcomp.target.llvm.apart import made_apart
 from nbcomp.target.llvm.codegen import KernelCode, generate, is_written
 from nbcomp.target.llvm.dialects import dialect_of
 from nbcomp.target.llvm.listing import assembly_listing, llvm_listing
@@ -35,6 +36,12 @@ class Cpu:
     name: str
     features: str
     attributes: str = ""
+
+    @property
+    def native(self) -> bool:
+        """Whether it has this machine's architecture."""
+        here = str(llvm.get_process_triple())
+        return self.triple.split("-")[0] == here.split("-")[0]
 
     @property
     def x86(self) -> bool:
@@ -223,12 +230,18 @@ class LlvmCode:
         )
 
     @cached_property
+    def _apart(self) -> tuple[str, str]:
+        return made_apart(self.located.text, astuple(self.machine.cpu))
+
+    @cached_property
     def _optimised(self) -> str:
-        return optimised(self.located.text, self.machine.cpu)
+        cpu = self.machine.cpu
+        return optimised(self.located.text, cpu) if cpu.native else self._apart[0]
 
     @cached_property
     def _assembly(self) -> str:
-        return assembly(self._optimised, self.machine.cpu)
+        cpu = self.machine.cpu
+        return assembly(self._optimised, cpu) if cpu.native else self._apart[1]
 
     def _raw(self, level: str) -> str:
         match level:

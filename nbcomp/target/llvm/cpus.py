@@ -134,8 +134,6 @@ def target_for(name: str) -> LlvmTarget:
     if name == "host":
         return host_target()
     found = cpu_named(name)
-    if found.needs is None:
-        every_architecture()
     machine = replace(host(), name=found.title, vector_bytes=found.vector_bytes)
     cpu = Cpu(found.triple, found.cpu, found.features, found.attributes)
     return LlvmTarget(cpu, machine, refusal=found.missing)

@@ -9,7 +9,6 @@ size; no vectoriser runs, since the code has its vectors already.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from nbcomp.errors import NbcompError
 from nbcomp.origin import Construct
 from nbcomp.record import Location, Remark
 from nbcomp.target.base import Code
+from nbcomp.target.llvm.apart import environment
 from nbcomp.target.llvm.debug import origin_of
 
 MARK = "nbcomp: kernel"  # stands between what is written about two kernels
@@ -53,15 +53,18 @@ def llvm_remarks(codes: Iterable[tuple[str, Code]]) -> list[Remark]:
 def written(work: list[tuple[str, tuple[str, ...]]]) -> str:
     """What LLVM writes while it compiles these texts."""
     command = [sys.executable, "-m", "nbcomp.target.llvm.remarking"]
-    done = subprocess.run(
-        command,
-        input=json.dumps(work),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            input=json.dumps(work),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env=environment(),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise NbcompError(f"LLVM did not come to an end within {PATIENCE} s") from None
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1:]
         raise NbcompError(f"LLVM's remarks could not be had: {''.join(why)}")

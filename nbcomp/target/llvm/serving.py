@@ -1,0 +1,24 @@
+"""The child process of `apart`: LLVM IR and a CPU in, what LLVM makes of it out; a line each."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from nbcomp.target.llvm.compile import Cpu, assembly, optimised
+from nbcomp.target.llvm.cpus import every_architecture
+
+
+def main() -> None:
+    """Answer until there are no more requests."""
+    every_architecture()
+    for line in sys.stdin:
+        text, cpu = json.loads(line)
+        target = Cpu(*cpu)
+        made = optimised(text, target)
+        sys.stdout.write(json.dumps([made, assembly(made, target)]) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
