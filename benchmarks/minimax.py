@@ -279,6 +279,7 @@ EXP_TAIL, EXP_WEIGHT = tail(mp.exp, exp_series, 2), over(mp.exp, 2)
 LOG_TAIL, LOG_WEIGHT = tail(mp.log1p, log1p_series, 3), over(mp.log1p, 3)
 LOG_TAIL_2 = tail(mp.log1p, log1p_series, 2)
 OCTAVE = (-1 / 3, 1 / 3)
+SMALL_POWER = (-0.04, 0.0625)
 SMALL = (-0.0322, 0.0625)  # benchmarks/tables.py prints this interval
 EXP2_TAIL, EXP2_WEIGHT = tail(exp2, exp2_series, 1), over(exp2, 1, limit=0)
 
@@ -293,6 +294,8 @@ FITS: dict[str, Fit] = {
     "exp2_f32": Fit(EXP2_TAIL, range(6), -0.5, 0.5, EXP2_WEIGHT),
     "exp2_single": Fit(EXP2_TAIL, range(6), -0.5, 0.5, EXP2_WEIGHT, 53),
     "exp2_f64": Fit(EXP2_TAIL, range(11), -0.5, 0.5, EXP2_WEIGHT, 53),
+    # 2^r = 1 + r p(r) for the small r of a table
+    "exp2_table_f32": Fit(EXP2_TAIL, range(3), -1 / 32, 1 / 32, EXP2_WEIGHT),
     "sinh_f32": odd(mp.sinh, sinh_series, 3, HALF_LN2),
     "sinh_f64": odd(mp.sinh, sinh_series, 5, HALF_LN2, 53),
     "sinh_far_f32": odd(mp.sinh, sinh_series, 4, 1.04),
@@ -310,9 +313,13 @@ FITS: dict[str, Fit] = {
     # log((1+s)/(1-s)) = 2s + s^3 p(s^2)
     "log_f64": Fit(tail(atanh2, atanh2_series, 3, 2), range(7), 0, 0.04, over(atanh2, 3, 2), 53),
     "atanh_f32": odd(mp.atanh, atanh_series, 6, 0.5),
-    "atanh_f64": odd(mp.atanh, atanh_series, 7, 0.21, 53),
+    "atanh_f64": odd(mp.atanh, atanh_series, 10, 1 / 3, 53),
     # the same as a polynomial, and its second half for x^y: s^5 p(s^2)
     "log_power_single": Fit(LOG_TAIL, range(11), -0.25, 0.5, LOG_WEIGHT, 53),
+    # log2(1+f) = (f - f^2/2)/ln2 + f^3 p(f) for the small f of a table
+    "log2_cubic_f32": Fit(
+        lambda x: LOG_TAIL(x) / mp.ln2, range(5), *SMALL_POWER, lambda x: x**3 / mp.log1p(x)
+    ),
     "log_power_f64": Fit(
         tail(atanh2, atanh2_series, 5, 2), range(8), 0, 0.04, over(atanh2, 5, 2), 53
     ),

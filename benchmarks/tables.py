@@ -2,6 +2,8 @@
 
     python -m benchmarks.tables tanh        # 16 lines: centre, value, p0 p1 p2 p3 p4
     python -m benchmarks.tables log         # 16 lines: inverse, value
+    python -m benchmarks.tables power       # 16 lines: inverse, value, its low part
+    python -m benchmarks.tables exp2        # 16 lines: value, its low part
 
 On interval i, f(centre + y) = value + y·p(y), a minimax fit of the relative error.  The centres
 are floats near the middle at which f is almost a float itself (Gal's accurate tables), so the
@@ -140,11 +142,41 @@ def logarithm_rows(name: str) -> list[list[mpf]]:
     return found
 
 
+def power_rows() -> list[list[mpf]]:
+    """The 16 rows for x^y: inverses of 5 fraction bits, which make f exact, and two-term values."""
+    found = []
+    reach: list[float] = []
+    for i in range(16):
+        low, high = (1 + k / 16 if i < 8 else (1 + k / 16) / 2 for k in (i, i + 1))
+        inverse = 1.0 if i in (0, 15) else round(64 / (low + high)) / 32
+        reach += [low * inverse - 1, high * inverse - 1]
+        exact = -mp.log(inverse, 2)
+        value = mp.nint(exact * 2**16) / 2**16
+        found.append([mpf(inverse), value, rounded(exact - value, 24)])
+    print(f"[{min(reach):.4f}, {max(reach):.4f}]", file=sys.stderr)
+    return found
+
+
+def exponential_rows() -> list[list[mpf]]:
+    """2^(j/16) as high + low."""
+    exact = [mp.power(2, mpf(j) / 16) for j in range(16)]
+    return [[rounded(v, 24), rounded(v - rounded(v, 24), 24)] for v in exact]
+
+
+def made(name: str) -> list[list[mpf]]:
+    """The rows of a table."""
+    if name == "power":
+        return power_rows()
+    if name == "exp2":
+        return exponential_rows()
+    return rows(TABLES[name]) if name in TABLES else logarithm_rows(name)
+
+
 def main() -> None:
     """Print the tables named on the command line, or all."""
-    for name in sys.argv[1:] or (*TABLES, *LOGARITHMS):
+    for name in sys.argv[1:] or (*TABLES, *LOGARITHMS, "power", "exp2"):
         print(name)
-        for numbers in rows(TABLES[name]) if name in TABLES else logarithm_rows(name):
+        for numbers in made(name):
             print(" ".join(str(np.float32(float(c))) for c in numbers))
 
 

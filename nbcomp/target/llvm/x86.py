@@ -32,8 +32,17 @@ def getexp(x: V) -> V:
 
 def getmant(x: V) -> V:
     """x scaled by a power of two into [3/4, 3/2); 1 for 0 and inf, NaN for negative x and NaN."""
-    interval = x.scalar("i32", 15)
-    return _by_registers(lambda parts: _unmasked("getmant", *parts, interval), [x])
+    return _getmant(x, 15)
+
+
+def getmant_of_size(x: V) -> V:
+    """The same of |x|."""
+    return _getmant(x, 7)
+
+
+def _getmant(x: V, interval: int) -> V:
+    kind = x.scalar("i32", interval)
+    return _by_registers(lambda parts: _unmasked("getmant", *parts, kind), [x])
 
 
 # Places of the classes and numbers of the outcomes in the table of vfixupimm.

@@ -52,7 +52,7 @@ COSTS: dict[str, int] = {
     "log2": 20,
     "logaddexp": 180,
     "logaddexp2": 180,
-    "power": 110,
+    "power": 50,
     "sin": 34,
     "sinh": 33,
     "tan": 43,

@@ -204,7 +204,7 @@ def arccosh(x: V) -> V:
     return _log1p(total, error.fma(rough_inverse(root + root), low), huge)
 
 
-_ARCTANH_NEAR = {"float": 0.5, "double": 0.2}
+_ARCTANH_NEAR = {"float": 0.5, "double": 1 / 3}
 
 
 def arctanh(x: V) -> V:
@@ -222,8 +222,10 @@ def arctanh(x: V) -> V:
     k = near.select(x.const(0), k)
     power = power.bitcast(x.element)
     over = (-power).fma(down, up)
-    if x.element == "double":  # what 1 + a and 1 - a lose in rounding
-        over = over + (-power).fma((1 - down) - a, a - (up - 1))
+    lost = a - (up - 1)  # by 1 + a in rounding
+    if x.element == "double":  # in float32, 1 - a is exact from 1/2 on
+        lost = (-power).fma((1 - down) - a, lost)
+    over = over + lost
     t = near.select(a, over / power.fma(down, up))
     z = t * t
     rest = t * z * z.poly(c.ATANH_F32 if x.element == "float" else c.ATANH_F64)

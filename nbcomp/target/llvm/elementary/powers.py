@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from nbcomp.target.llvm import x86
+from nbcomp.target.llvm import outline, x86
 from nbcomp.target.llvm.elementary import coefficients as c
 from nbcomp.target.llvm.elementary.exponential import clamp, exp, exp2
 from nbcomp.target.llvm.elementary.logarithm import log1p
@@ -21,14 +21,15 @@ from nbcomp.target.llvm.elementary.split import (
     in_double,
     magic,
     mantissa_exponent,
-    scale,
     scale_whole,
     two_product,
 )
+from nbcomp.target.llvm.elementary.tables import EXP2, POWER
 from nbcomp.target.llvm.lanes import MANTISSA, V
 
 _hex = float.fromhex
 _LOG2_E = (float.fromhex("0x1.71547652b82fep0"), float.fromhex("0x1.777d0ffda0d24p-56"))
+_LOG2_E_SINGLE = (_hex("0x1.715476p0"), _hex("0x1.4ae0cp-26"))
 _TWO_THIRDS = (2 / 3, float.fromhex("0x1.5555555555555p-55"))
 
 
@@ -59,10 +60,57 @@ def _log2_double(m: V, e: V) -> Sum:
     return total, low + h_low
 
 
+def _log2_single(x: V) -> Sum:
+    """log2 |x| to about 2^-34, for float32 by a table: e - log2(inverse) + log2(1 + f), f exact."""
+    m, exponent, values = _mantissa_and_exponent(x)
+    index = m.bits().lshr(MANTISSA["float"] - 4)
+    columns = (POWER[0], values, POWER[2])
+    inverse, value, value_low = (lookup(f"power.{k}", t, index) for k, t in enumerate(columns))
+    f = m.fma(inverse, -1)
+    half, square = f * -0.5, f * f
+    lead = half.fma(f, f)
+    lead_low = half.fma(f, f - lead)
+    high, low = _LOG2_E_SINGLE
+    h, h_low = two_product(lead, high)
+    h_low = lead.fma(low, lead_low.fma(high, h_low))
+    p4, p3, p2, p1, p0 = c.LOG2_CUBIC_F32
+    p = square.fma(f.const(p4).fma(f, p3), f.const(p2).fma(f, p1)).fma(f, p0)
+    top = value + exponent
+    total, lost = fast_two_sum(top, h)
+    return total, (square * f).fma(p, h_low + (lost + value_low))
+
+
+def _mantissa_and_exponent(x: V) -> tuple[V, V, tuple[float, ...]]:
+    """(m, exponent, values) with |x| = m·2^e, 3/4 <= m < 3/2, and exponent + value what e + the
+    table's value is: where m is below 1, AVX-512's exponent of x is e - 1.
+    """
+    if not x86.has_avx512(x):
+        return *mantissa_exponent(x.abs()), POWER[1]
+    values = tuple(value + (k >= 8) for k, value in enumerate(POWER[1]))
+    return x86.getmant_of_size(x), x86.getexp(x), values
+
+
+# Beyond these 2^t is 0 or infinity.
+_POWER_LIMIT = {"float": 200.0, "double": 1100.0}
+
+
 def power(x: V, y: V) -> V:
     """x^y with all special cases of C99."""
+    return outline.call("power", [x, y], _power)[0]
+
+
+def _power(args: list[V]) -> list[V]:
+    x, y = args
+    size, t = _power_of_size(x, y)
+    usual = x.gt(0) & t.abs().lt(_POWER_LIMIT[x.element])
+    return outline.rarely(~usual, [size], lambda: [_any_power(x, y, size, t)])
+
+
+def _any_power(x: V, y: V, size: V, t: V) -> V:
+    """x^y for any arguments, given t = y·log2 |x|, and 2^t where that is within the limit."""
     a = x.abs()
-    size = in_double(_power_of_positive)(a, y)
+    beyond = t.gt(0).select(x.const(math.inf), t.is_nan().select(t, 0))
+    size = t.abs().lt(_POWER_LIMIT[x.element]).select(size, beyond)
     one = y.eq(0) | x.eq(1) | (a.eq(1) & y.abs().eq(math.inf))
     size = one.select(x.const(1), size)
     half = y * 0.5
@@ -73,30 +121,47 @@ def power(x: V, y: V) -> V:
     return undefined.select(x.const(math.nan), result)
 
 
-def _power_of_positive(a: V, y: V, single: bool) -> V:
-    """2^(y·log2 a) for a >= 0; NaN where y·log2 a is."""
-    if single:
-        return _power_single(a, y)
-    log, low = _log2_double(*mantissa_exponent(a))
+def _power_of_size(x: V, y: V) -> tuple[V, V]:
+    """(2^t, t) with t = y·log2 |x|, for t within the limit."""
+    if x.element == "double":
+        log, low = _log2_double(*mantissa_exponent(x.abs()))
+    elif "avx512f" in x.b.features:
+        log, low = _log2_single(x)
+    else:
+        wide = _power_in_double(x.abs().to_float("double"), y.to_float("double"))
+        return wide[0].to_float("float"), wide[1].to_float("float")
     t, t_low = two_product(y, log)
-    near = t.abs().lt(1100) & a.gt(0) & a.lt(math.inf)
-    t_low = near.select(y.fma(low, t_low), 0)
-    t = clamp(t, -1100.0, 1100.0)
-    shifted = t + magic(t)
-    r = (t - (shifted - magic(t))) + t_low
-    return scale(r.fma(r.poly(c.EXP2_F64), 1), shifted)
+    t_low = y.fma(low, t_low)
+    return (_exp2_double if x.element == "double" else _exp2_single)(t, t_low), t
 
 
-def _power_single(a: V, y: V) -> V:
+def _exp2_double(t: V, t_low: V) -> V:
+    n = (t + magic(t)) - magic(t)
+    r = (t - n) + t_low
+    return scale_whole(r.fma(r.poly(c.EXP2_F64), 1), n)
+
+
+def _exp2_single(t: V, t_low: V) -> V:
+    """2^(t + t_low) by a table of 2^(j/16); t_low may reach sixteenths, too."""
+    shift = magic(t) / 16  # what is added to it is rounded to sixteenths
+    shifted = (t + t_low) + shift
+    n = shifted - shift
+    r = (t - n) + t_low
+    value, value_low = (lookup(f"exp2.{k}", v, shifted.bits()) for k, v in enumerate(EXP2))
+    p = value + (value * r).fma(r.poly(c.EXP2_TABLE_F32), value_low)
+    return x86.scalef(p, n) if x86.has_avx512(p) else scale_whole(p, n.floor())
+
+
+def _power_in_double(a: V, y: V) -> tuple[V, V]:
     """The same in double, with float32 accuracy: log2 to a relative 2^-35."""
     m, e = mantissa_exponent(a)
     f = m - 1
     log = (f * f).fma(f.fma(f.poly(c.LOG_POWER_SINGLE), -0.5), f)
-    t = clamp(y * log.fma(_LOG2_E[0], e), -300.0, 300.0)
-    shifted = t + magic(t)
+    t = y * log.fma(_LOG2_E[0], e)
+    shifted = clamp(t, -300.0, 300.0) + magic(t)
     r = t - (shifted - magic(t))
     p = r.fma(r.poly(c.EXP2_SINGLE), 1)
-    return (p.bits() + (shifted.bits() << MANTISSA["double"])).bitcast("double")
+    return (p.bits() + (shifted.bits() << MANTISSA["double"])).bitcast("double"), t
 
 
 _CBRT_2 = {
