@@ -24,6 +24,7 @@ Call = tuple[Function, Sequence[Any], Mapping[str, Any]]
 SAMPLE = 1e-3
 ROUNDS = 3  # turns of each side
 REST = 0.03  # seconds between turns: OpenBLAS's threads spin for 2^26 cycles
+FEW = 3  # pairs of samples, below which a ratio is not told from 1
 DRIFT = 16  # calls in one sample of a function that changes its arguments, before they are restored
 
 
@@ -197,10 +198,14 @@ class Ratio:
 def ratio(one: Sequence[float], other: Sequence[float]) -> Ratio:
     """The ratio of samples that were taken in turn.
 
-    Samples taken at about the same time are paired; the shorter list repeats its entries.
+    Samples taken at about the same time are paired; the shorter list repeats its entries.  Of fewer
+    than `FEW` pairs nothing can be said for sure.
     """
     count = max(len(one), len(other))
     pairs = ((one[i * len(one) // count], other[i * len(other) // count]) for i in range(count))
     low, high = np.percentile([a / b for a, b in pairs], [25, 75])
     middle = float(np.median(one) / np.median(other))
-    return Ratio(middle, min(float(low), middle), max(float(high), middle))
+    reach = [float(low), middle, float(high)]
+    if count < FEW:
+        reach.append(1.0)
+    return Ratio(middle, min(reach), max(reach))

@@ -253,5 +253,6 @@ def test_ratios_pair_samples_of_about_the_same_time() -> None:
     apart = ratio([1.0, 1.0, 9.0, 9.0, 9.0], [2.0, 2.0, 2.0, 2.0, 2.0])
     assert apart.low <= 1 <= apart.median == 4.5 <= apart.high
     assert ratio([1.0, 1.0, 3.0, 3.0], [1.0, 3.0]).median == 1.0
+    assert not ratio([1.0, 1.0], [9.0, 9.0]).clear  # of two samples each
     assert not Ratio(1.1, 0.9, 1.2).clear
     assert Ratio(1.1, 1.05, 1.2).clear
