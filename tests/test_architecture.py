@@ -29,7 +29,6 @@ LATE = {
     ("nbcomp", "unload_ipython_extension"): {"nbcomp.magics"},
     ("nbcomp.compiled", "report"): {"nbcomp.display.bundle"},
     ("nbcomp.display.plot", "picture"): {"matplotlib", "matplotlib.figure"},
-    ("nbcomp.display.plot", "_draw"): {"matplotlib.axes", "matplotlib.ticker"},
     ("nbcomp.graph.editable", "__str__"): {"nbcomp.graph.table"},
     ("nbcomp.graph.editable", "print_tabular"): {"nbcomp.graph.table"},
     ("nbcomp.graph.editable", "to_networkx"): {"nbcomp.graph.table"},

@@ -16,7 +16,7 @@ from typing import Any
 from nbcomp.display.html import report as markup
 from nbcomp.display.html.page import page
 from nbcomp.display.payload import MIME, payload
-from nbcomp.display.plot import speedup_plot
+from nbcomp.display.speedup import speedup_plot
 from nbcomp.display.text.ink import PLAIN, Ink, terminal_ink
 from nbcomp.display.text.report import headline, speed_table, text
 from nbcomp.display.text.source import annotated
