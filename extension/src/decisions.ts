@@ -45,7 +45,9 @@ function decisions(context: Context): HTMLElement {
     }
   }
   choose('all');
-  return h('div', {}, h('div', { class: 'nbx-bar' }, choices), body);
+  // "All" and one kind: nothing to choose.
+  const bar = choices.childElementCount > 2 && h('div', { class: 'nbx-bar' }, choices);
+  return h('div', {}, bar, body);
 }
 
 function lines(context: Context, remarks: readonly Remark[]): HTMLElement[] {

@@ -7,7 +7,7 @@
 import { Context } from './context.js';
 import { CPUS } from './cpus.js';
 import { DECISIONS } from './decisions.js';
-import { button, h, visible, type Child } from './dom.js';
+import { button, h, prose, visible, type Child } from './dom.js';
 import { HISTORY } from './history.js';
 import { Inspector } from './inspector.js';
 import { Levels } from './levels.js';
@@ -97,7 +97,7 @@ function headline({ title, sentences, status = 'untimed' }: Payload): HTMLElemen
     'header',
     { class: `nbx-headline nbx-status-${status}` },
     h('h2', {}, visible(title)),
-    h('ul', { 'aria-label': STATUS[status] }, ...sentences.map(s => h('li', {}, visible(s))))
+    h('ul', { 'aria-label': STATUS[status] }, ...sentences.map(sentence => h('li', {}, ...prose(sentence))))
   );
 }
 

@@ -42,7 +42,11 @@ export class Levels {
     this.split.setAttribute('aria-pressed', 'false');
     const bar = h('div', { class: 'nbx-bar' }, this.tabs.list, left ? null : tools(this.split));
     const right = h('div', { class: 'nbx-levels' }, bar, this.tabs.panels);
-    this.node = h('div', { class: 'nbx-workbench' }, left, this.panes.size > (left ? 1 : 0) ? right : null, left ? null : inspector);
+    const kind = left ? '' : 'nbx-sourceless';
+    this.node = h('div', { class: `nbx-workbench ${kind}` }, left, this.panes.size > (left ? 1 : 0) ? right : null, left ? null : inspector);
+    if (context.payload.show?.join() === 'kernels') {
+      this.tabs.choose('loop');
+    }
     context.selection.listen(() => {
       this.frame ||= requestAnimationFrame(() => this.follow());
     });
@@ -55,11 +59,6 @@ export class Levels {
       }
     });
     watch.observe(this.node);
-  }
-
-  /** Show one level. */
-  choose(name: string): void {
-    this.tabs.choose(name);
   }
 
   private source(): HTMLElement | null {

@@ -1,7 +1,7 @@
 /**
  * The explorer in a page without Jupyter. Each `<script type="application/vnd.nbcomp.compilation+json">`
  * holds a payload; the explorer takes the place of the element that follows it, the static form,
- * which stays where there is no script or the payload cannot be shown.
+ * which stays where there is no script, where the payload cannot be shown, and on paper.
  */
 
 import { explore } from './explorer.js';
@@ -11,11 +11,12 @@ function start(): void {
   document.querySelectorAll<HTMLScriptElement>(`script[type="${MIME}"]`).forEach(holder => {
     const fallback = holder.nextElementSibling;
     const host = document.createElement('div');
+    host.className = 'nbx-page';
     holder.before(host);
     const data = parsed(holder.textContent ?? '');
     explore(host, data);
-    if (fallback instanceof HTMLElement) {
-      fallback.hidden = read(data).payload !== null;
+    if (fallback && read(data).payload) {
+      fallback.classList.add('nbx-on-paper');
     }
   });
 }

@@ -89,7 +89,7 @@ ${GROUPS.join('\n')}
 
 /* the levels */
 .nbx-workbench { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: 14px; }
-.nbx-workbench > :only-child { grid-column: 1 / -1; }
+.nbx-workbench > :only-child, .nbx-sourceless > * { grid-column: 1 / -1; }
 .nbx-source, .nbx-pane { display: flex; flex-direction: column; min-width: 0; }
 .nbx-pane > .nbx-graph, .nbx-pane > .nbx-code { height: var(--nbx-height); }
 .nbx-source { height: calc(var(--nbx-height) + 64px); }
@@ -267,7 +267,9 @@ ${GROUPS.join('\n')}
   .nbx-line.nbx-same { outline: 2px solid Highlight; outline-offset: -2px; }
   .nbx-line.nbx-near { outline: 1px dotted Highlight; outline-offset: -1px; }
 }
+@media not print { .nbx-on-paper { display: none !important; } }
 @media print {
+  .nbx-page:has(+ script + .nbx-on-paper) { display: none; }
   .nbx-tools, .nbx-ruler { display: none; }
   .nbx { --nbx-height: 900px; }
 }

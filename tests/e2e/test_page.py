@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -245,6 +246,36 @@ def test_text_alone_can_be_told_without_colour(
     assert line(page, EXP_LINE).evaluate(style) == "solid3px"
     moving = "all => all.some(e => parseFloat(getComputedStyle(e).transitionDuration))"
     assert not page.eval_on_selector_all(".nbx *", moving)
+
+
+def test_on_paper_there_is_the_static_form(
+    see: See, page_of: PageOf, payload: dict[str, Any]
+) -> None:
+    page = see(page_of(payload)).page
+    page.emulate_media(media="print")
+    expect(page.locator("#static")).to_be_visible()
+    expect(page.locator(".nbx")).to_be_hidden()
+
+
+def test_without_script_there_is_the_static_form(
+    see: See, page_of: PageOf, payload: dict[str, Any]
+) -> None:
+    page = see(page_of(payload), java_script_enabled=False).page
+    expect(page.locator("#static")).to_be_visible()
+
+
+def test_a_picture_that_is_saved_needs_no_style_sheet(
+    see: See, page_of: PageOf, payload: dict[str, Any]
+) -> None:
+    page = see(page_of(payload), accept_downloads=True).page
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Save the picture").click()
+    assert saving.value.suggested_filename == "predict.svg"
+    tree = ElementTree.parse(saving.value.path())
+    names = {"".join(e.itertext()) for e in tree.iter("{http://www.w3.org/2000/svg}text")}
+    titles = {box["title"] for box in payload["graphs"]["after"]["boxes"]}
+    assert titles <= names
+    assert not any(e.get("class") for e in tree.getroot().iter() if e is not tree.getroot())
 
 
 @pytest.mark.parametrize("data", [None, 7, [], {"version": 2}, {"version": 99, "name": "f"}])
