@@ -25,6 +25,8 @@ interface Window {
 }
 
 const LEGIBLE = 0.4; // below this scale small texts are left out, and below half of it all
+// Widths of a character of a title and of the smaller texts, and of the widest label, in pixels.
+const [TITLE, SMALL, LABEL] = [7.2, 6.1, 300];
 const ARROWS: Record<string, [number, number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
@@ -205,8 +207,8 @@ export class Graph {
       },
       s('title', {}, visible(about)),
       s('rect', { x, y, width, height, rx: rounded }),
-      s('text', { x: middle, y: y + (detail ? 16 : height / 2 + 4), 'text-anchor': 'middle' }, visible(title)),
-      detail && s('text', { x: middle, y: y + 30, 'text-anchor': 'middle', class: 'nbx-small' }, visible(detail))
+      s('text', { x: middle, y: y + (detail ? 16 : height / 2 + 4), 'text-anchor': 'middle' }, within(title, width, TITLE)),
+      detail && s('text', { x: middle, y: y + 30, 'text-anchor': 'middle', class: 'nbx-small' }, within(detail, width, SMALL))
     );
     keepKeys(g);
     return g;
@@ -232,7 +234,7 @@ export class Graph {
       s(
         'text',
         { x: x + 10, y: y + 15 },
-        `${closed ? '▸' : '▾'} ${visible(title)}`,
+        `${closed ? '▸' : '▾'} ${within(title, Math.max(width, 60), SMALL)}`,
         s('tspan', { class: 'nbx-faint' }, ` · ${visible(kind)}`)
       ),
       closed && s('text', { x: x + 22, y: y + 30, class: 'nbx-small' }, `${inside} operators`)
@@ -413,13 +415,14 @@ function outline({ x = 0, y = 0, width, height, group = 0, kind }: Frame): SVGEl
   return s('rect', { class: `nbx-frame nbx-group-${group % 7} ${dashed}`, x, y, width, height, rx: 8 });
 }
 
-function label({ label: text = '', label_at: [x, y] = [0, 0] }: Wire): SVGElement {
+function label({ label: whole = '', label_at: [x, y] = [0, 0] }: Wire): SVGElement {
+  const text = within(whole, LABEL, SMALL);
   const width = text.length * 6.1 + 6;
   return s(
     'g',
     { class: 'nbx-wire-label' },
     s('rect', { x: x - width / 2, y: y - 7, width, height: 13, rx: 3 }),
-    s('text', { x, y: y + 3.2, 'text-anchor': 'middle' }, visible(text))
+    s('text', { x, y: y + 3.2, 'text-anchor': 'middle' }, text)
   );
 }
 
@@ -435,6 +438,13 @@ function curve({ points, arrow = true }: Wire): SVGElement {
   const head = `M${x - 3.5} ${y - 7}L${x} ${y}L${x + 3.5} ${y - 7}z`;
   const tip = arrow && s('path', { class: 'nbx-arrow', d: head });
   return s('g', {}, s('path', { class: 'nbx-wire', d: path }), tip);
+}
+
+/** A text, cut so that it stays inside a width; the whole of it is in the tip. */
+function within(text: string, width: number, character: number): string {
+  const shown = visible(text);
+  const most = Math.max(1, Math.floor(width / character));
+  return shown.length > most ? `${shown.slice(0, most - 1)}…` : shown;
 }
 
 function rectangle({ x = 0, y = 0, width, height }: Box | Frame): Rectangle {
