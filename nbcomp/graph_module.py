@@ -211,7 +211,7 @@ class GraphModule:
         if found != node.type or not isinstance(value, kinds):
             what = found if isinstance(value, np.ndarray) else type(value).__name__
             raise NbcompError(
-                f"{self.name} was captured with {guard.source.describe()}: {node.type}, not {what}",
+                f"{self.name} was captured with {path_of(guard.source)}: {node.type}, not {what}",
                 hint="capture it again with such an argument",
             )
         return array
@@ -283,7 +283,16 @@ class GraphModule:
             if node.op == "placeholder" and node.type is None:
                 self.graph.placeholder(node.name, None)
         outputs = iter(graph.outputs)
-        new = [a if isinstance(a, Literal) else self.graph.copied[next(outputs)] for a in args]
+        unread = {n.name: n for n in self.graph.nodes if n.op == "placeholder" and n.type is None}
+
+        def renewed(arg: Any) -> Any:
+            if isinstance(arg, Literal):
+                return arg
+            if isinstance(arg, EditableNode) and arg.name in unread:
+                return unread[arg.name]
+            return self.graph.copied[next(outputs)]
+
+        new = [renewed(a) for a in args]
         kept = {old: a for old, a in zip(args, new, strict=True) if isinstance(old, EditableNode)}
         self._returned = tuple(kept.get(r, r) for r in self._returned)
         self.graph.output(new)

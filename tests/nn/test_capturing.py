@@ -156,6 +156,11 @@ def test_shapes_and_layouts(x: Any) -> None:
         traced(x.astype(np.float64))
     with pytest.raises(TypeError):
         traced()
+    layer = nn.Linear(4, 2)
+    captured = nbcomp.trace(layer, x)
+    layer.weight = np.ones((3, 4), np.float32)
+    with pytest.raises(NbcompError, match=r"captured with weight: f32\[2, 4\], not f32\[3, 4\]"):
+        captured(x)
 
 
 def test_writes_constants_and_unread_arguments(x: Any) -> None:
@@ -197,6 +202,12 @@ def test_views_are_shared_as_in_the_function(x: Any) -> None:
     y, turned, part = traced(x)
     assert np.shares_memory(y, turned)
     assert np.shares_memory(part, x)
+    both = nbcomp.trace(lambda a, x: (a, np.exp(x), 3, x), x, x)
+    assert nbcomp.replace_pattern(both, lambda x: np.exp(x), lambda x: np.expm1(x) + 1)
+    given = both(None, x)
+    assert given[0] is None
+    assert given[3] is x
+    np.testing.assert_allclose(given[1], np.exp(x), rtol=1e-5)
     nbcomp.replace_pattern(traced, lambda x: x * 2.0, lambda x: x + x)
     assert "add" in traced.code
     assert np.shares_memory(*traced(x)[:2])
