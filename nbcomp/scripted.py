@@ -15,7 +15,9 @@ from typing import Any
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.script.capture import capture
 from nbcomp.frontend.trace import Capture
+from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.ir import Graph
+from nbcomp.graph.script import code
 from nbcomp.jitted import Jit
 from nbcomp.runtime.plan import Plan
 
@@ -34,6 +36,14 @@ class Script(Jit):
                 f"{self.__name__} has no graph yet", hint="call it once: types come from arguments"
             )
         return self.compiled.captured
+
+    @property
+    def code(self) -> str:
+        """The newest variant as Python: what was captured, its control flow kept.
+
+        Raises NbcompError before the first call.
+        """
+        return code(EditableGraph(self.graph))
 
     def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture:
         return capture(self.__wrapped__, args, kwargs)

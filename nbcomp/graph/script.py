@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.graph.branches import If, While
+from nbcomp.graph.control import Control, Result
 from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.editable_node import EditableNode
+from nbcomp.graph.ir import Graph
 from nbcomp.graph.op import Op
 from nbcomp.types import TensorType
 
@@ -30,18 +33,77 @@ def code(graph: EditableGraph, writes: Sequence[tuple[str, Any]] = ()) -> str:
     """
     names = _Names(graph)
     inputs = [names[n] for n in graph.nodes if n.op == "placeholder"]
-    lines = [f"def forward({', '.join(['self', *inputs])}):"]
-    for node in graph.nodes:
-        match node.op:
-            case "get_attr":
-                lines.append(f"    {names[node]} = {attribute(str(node.target))}")
-            case "call_function":
-                where = f"  # {node.location}" if node.location else ""
-                lines.append(f"    {names[node]} = {names.call(node, 'op')}{where}")
-            case "output":
-                lines += [f"    {array}[...] = {names[value]}" for array, value in writes]
-                lines.append(f"    return {names.result(node, len(node.args) - len(writes))}")
+    lines = [f"def forward({', '.join(['self', *inputs])}):", *_statements(graph, names)]
+    lines += [f"    {array}[...] = {names[value]}" for array, value in writes]
+    output = graph.output_node
+    lines.append(f"    return {names.result(output, len(output.args) - len(writes))}")
     return "\n".join(lines) + "\n"
+
+
+def _statements(graph: EditableGraph, names: _Names, indent: str = "    ") -> list[str]:
+    """The nodes' assignments, and control flow as Python's."""
+    lines: list[str] = []
+    for node in graph.nodes:
+        where = f"  # {node.location}" if node.location else ""
+        if node.op == "get_attr":
+            lines.append(f"{indent}{names[node]} = {attribute(str(node.target))}")
+        elif isinstance(node.operator, If):
+            lines += _branches(node, node.operator, names, indent, where)
+        elif isinstance(node.operator, While):
+            lines += _loop(node, node.operator, names, indent, where)
+        elif node.op == "call_function" and not isinstance(node.operator, Result):
+            left = ", ".join(_results(node, names)) or names[node]
+            lines.append(f"{indent}{left} = {names.call(node, 'op')}{where}")
+    return lines
+
+
+def _results(node: EditableNode, names: _Names) -> list[str]:
+    """The variables for the results of a control node; none for any other."""
+    if not isinstance(node.operator, Control):
+        return []
+    made = {u.kwargs["index"]: names[u] for u in node.users if isinstance(u.operator, Result)}
+    return [made.get(k) or names.new("_") for k in range(len(node.operator.results()))]
+
+
+def _branches(node: EditableNode, op: If, names: _Names, indent: str, where: str) -> list[str]:
+    results = _results(node, names)
+    condition, *operands = node.args
+    lines = []
+    for head, block in ((f"if {names[condition]}:{where}", op.then), ("else:", op.orelse)):
+        lines += [
+            indent + head,
+            *_block(block, [names[a] for a in operands], names, indent, results),
+        ]
+    return lines
+
+
+def _loop(node: EditableNode, op: While, names: _Names, indent: str, where: str) -> list[str]:
+    carried = _results(node, names)
+    operands = [names[a] for a in node.args]
+    variables = [*carried, *operands[len(carried) :]]
+    test = names.new("test")
+    return [
+        f"{indent}{', '.join(carried)} = {', '.join(operands[: len(carried)])}",
+        f"{indent}while True:{where}",
+        *_block(op.test, variables, names, indent, [test]),
+        f"{indent}    if not {test}:",
+        f"{indent}        break",
+        *_block(op.body, variables, names, indent, carried),
+    ]
+
+
+def _block(
+    block: Graph, variables: list[str], names: _Names, indent: str, results: list[str]
+) -> list[str]:
+    """A graph that a control node owns, on these variables, its outputs assigned to others."""
+    inner = EditableGraph(block)
+    indent += "    "
+    inside = _Names(inner, names, dict(zip(inner.inputs(), variables, strict=True)))
+    lines = _statements(inner, inside, indent)
+    values = [inside[a] for a in inner.output_node.args]
+    if results:
+        lines.append(f"{indent}{', '.join(results)} = {', '.join(values)}")
+    return lines or [f"{indent}pass"]
 
 
 def script(graph: EditableGraph, inputs: list[EditableNode], function: str = "forward") -> str:
@@ -93,18 +155,33 @@ def attribute(path: str) -> str:
 
 
 class _Names:
-    """A Python name for every node, and what is written with them."""
+    """A Python name for every node, and what is written with them.
 
-    def __init__(self, graph: EditableGraph) -> None:
-        self._names: dict[EditableNode, str] = {}
-        taken = {"self", "np", "op", "R"}
+    outer: the names around, which are taken; given: the names of some nodes.
+    """
+
+    def __init__(
+        self,
+        graph: EditableGraph,
+        outer: _Names | None = None,
+        given: dict[EditableNode, str] | None = None,
+    ) -> None:
+        self._taken: set[str] = {"self", "np", "op", "R"} if outer is None else outer._taken
+        self._names = dict(given or {})
         for node in graph.nodes:
-            name = "".join(c if c.isalnum() else "_" for c in node.name)
-            name = f"_{name}" if name[:1].isdigit() or keyword.iskeyword(name) else name
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            self._names[node] = name
+            if node not in self._names:
+                self._names[node] = self.new(node.name)
+
+    def new(self, wanted: str) -> str:
+        """A name that nothing has."""
+        name = "".join(c if c.isalnum() else "_" for c in wanted)
+        name = f"_{name}" if name[:1].isdigit() or keyword.iskeyword(name) else name
+        base, count = name.rstrip("0123456789").rstrip("_") or name, 0
+        while name in self._taken:
+            count += 1
+            name = f"{base}_{count}"
+        self._taken.add(name)
+        return name
 
     def __getitem__(self, value: Any) -> str:
         return self._names[value] if isinstance(value, EditableNode) else literal(value)
@@ -116,7 +193,8 @@ class _Names:
             value = node.value.tolist() if few else "..."
             return f'{prefix}.constant({value}, dtype="{node.value.dtype.name}")'
         args = [self[a] for a in node.args]
-        args += [f"{k}={literal(v)}" for k, v in node.kwargs.items()]
+        owned = isinstance(node.operator, Control)
+        args += ["..."] if owned else [f"{k}={literal(v)}" for k, v in node.kwargs.items()]
         return f"{called(node.operator, prefix, numpy)}({', '.join(args)})"
 
     def result(self, node: EditableNode, count: int | None = None) -> str:

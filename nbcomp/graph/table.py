@@ -10,9 +10,13 @@ from typing import Any
 import networkx
 import numpy as np
 
+from nbcomp.graph.control import Control, Result
 from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.editable_node import EditableNode, EditError
+from nbcomp.graph.ir import Graph
 from nbcomp.graph.op import Op
+from nbcomp.loop.grammar import Kernel
+from nbcomp.types import TensorType
 
 HEADINGS = ("opcode", "name", "target", "args", "kwargs")
 
@@ -64,6 +68,10 @@ def argument(value: Any) -> str:
             return repr(value.item())
         case np.dtype():
             return value.name
+        case Graph() | Kernel():
+            return f"<{type(value).__name__.lower()} {value.name}>"
+        case TensorType():
+            return str(value)
         case _:
             return repr(value)
 
@@ -72,12 +80,14 @@ def text(graph: EditableGraph) -> str:
     """The graph in the compiler's own notation, with the user's lines."""
     inputs = ", ".join(f"%{n.name}: {_type(n)}" for n in graph.inputs())
     calls = [n for n in graph.nodes if n.op == "call_function" or n.value is not None]
-    texts = [f"%{n.name}: {_type(n)} = {_call(n)}" for n in calls]
+    calls = [n for n in calls if not isinstance(n.operator, Result)]
+    texts = [f"{_left(n)} = {_call(n)}" for n in calls]
     width = min(72, max(map(len, texts), default=0))
     lines = [f"graph {graph.name}({inputs}) {{"]
     for node, line in zip(calls, texts, strict=True):
         where = f"  # {node.location}" if node.location else ""
         lines.append(f"  {line:<{width}}{where}".rstrip())
+        lines += _blocks(node)
     lines.append(f"  return {', '.join(_operand(a) for a in graph.output_node.args)}")
     return "\n".join([*lines, "}"])
 
@@ -89,6 +99,24 @@ def _type(node: EditableNode) -> str:
         return "?"
 
 
+def _left(node: EditableNode) -> str:
+    """What a line defines: a node, or the results of a control node."""
+    if not isinstance(node.operator, Control):
+        return f"%{node.name}: {_type(node)}"
+    results = [u for u in node.users if isinstance(u.operator, Result)]
+    results.sort(key=lambda u: int(u.kwargs["index"]))
+    return ", ".join(f"%{u.name}: {_type(u)}" for u in results) or "_"
+
+
+def _blocks(node: EditableNode) -> list[str]:
+    """What a control node owns, indented."""
+    lines = []
+    for title, block in node.operator.blocks() if isinstance(node.operator, Control) else ():
+        shown = str(EditableGraph(block)) if isinstance(block, Graph) else str(block)
+        lines += [f"    {title}:", *(f"      {line}" for line in shown.splitlines())]
+    return lines
+
+
 def _operand(value: Any) -> str:
     return f"%{value.name}" if isinstance(value, EditableNode) else argument(value)
 
@@ -97,7 +125,8 @@ def _call(node: EditableNode) -> str:
     if node.operator is None:
         return "constant(<array>)"
     args = [_operand(a) for a in node.args]
-    args += [f"{k}={argument(v)}" for k, v in node.kwargs.items()]
+    if not isinstance(node.operator, Control):
+        args += [f"{k}={argument(v)}" for k, v in node.kwargs.items()]
     return f"{node.operator.name}({', '.join(args)})"
 
 

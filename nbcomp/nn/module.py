@@ -17,7 +17,7 @@ import numpy as np
 
 from nbcomp.capturing import ExportedModule, export
 from nbcomp.errors import NbcompError
-from nbcomp.nn.arrays import Parameter, as_arrays, as_tensors, enter, is_inside, leave
+from nbcomp.nn.arrays import METHODS, Parameter, as_arrays, as_tensors, enter, is_inside, leave
 
 M = TypeVar("M", bound="Module")
 
@@ -52,6 +52,7 @@ class Module:
     training: bool = False
     _compiled: bool = False  # whether `forward` is machine code, which takes plain arrays
     __signature__ = _ForwardSignature()
+    __nbcomp_computes__ = ("forward", METHODS)  # for capture from the source
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; every module defines its own."""

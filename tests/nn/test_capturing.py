@@ -12,6 +12,7 @@ import pytest
 import nbcomp
 from nbcomp import nn
 from nbcomp.errors import CaptureError, NbcompError, VerifyError
+from nbcomp.graph.editable import EditableGraph
 from nbcomp.nn import functional as F
 
 
@@ -237,6 +238,58 @@ def test_an_edited_program_runs_after_recompile(x: Any) -> None:
     shifted.args = (doubled, y)
     with pytest.raises(VerifyError, match="computed after it"):
         traced.recompile()
+
+
+# --------------------------------------------------------------------------------- scripting
+
+
+class Gated(nn.Module):
+    """A decision on values, inside a model."""
+
+    def __init__(self) -> None:
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        h = self.fc(x).relu()
+        if h.sum() > 1:
+            return h
+        return -h
+
+
+def _grown(x: Any, w: Any) -> Any:
+    n = 0.0
+    while x.sum() < 100:
+        if x.max() > 5:
+            x = x * w
+            n = n + 0.5
+        else:
+            x = x + 1
+        n = n + 1.0
+    return x, n
+
+
+def test_a_scripted_model_keeps_both_sides(x: Any) -> None:
+    model = Gated()
+    scripted = nbcomp.script(model)
+    for given in (x * 10, x * 0 - 100):
+        np.testing.assert_allclose(scripted(given), model(given), rtol=1e-5, atol=1e-6)
+    assert "%fc_weight: f32[4, 4]" in str(scripted.graph)
+    cell = nbcomp.script(Cell())
+    np.testing.assert_allclose(cell(x, x)[0], cell.__wrapped__(x, x)[0], rtol=1e-5)
+    assert "tanh" in str(cell.graph)
+
+
+def test_control_flow_is_printed_as_python(golden: Any) -> None:
+    scripted = nbcomp.script(_grown)
+    x, w = np.ones(3), np.full(3, 1.5)
+    expected = _grown(x, w)
+    graph = EditableGraph(scripted.graph) if scripted(x, w) else None
+    golden(_anywhere(f"{scripted.code}\n{graph}\n"))
+    scope: dict[str, Any] = {"np": np, "op": nbcomp.op}
+    exec(scripted.code, scope)
+    for found in (scripted(x, w), scope["forward"](None, x, w)):
+        np.testing.assert_allclose(found[0], expected[0])
+        assert found[1] == expected[1]
 
 
 # --------------------------------------------------------------------------------- exporting

@@ -7,11 +7,17 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from nbcomp.frontend.objects import attribute, source_of
 from nbcomp.frontend.result import bind
 from nbcomp.frontend.script.interpreter import Interpreter
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.trace import Capture, finish, name_of, signature_of, start
+from nbcomp.frontend.tracer import EXTRA_METHODS
 from nbcomp.runtime.plan import Source
+
+# A class's attribute with the name of the method that computes, where `__call__` is not the user's,
+# and the methods that arrays have in it.
+COMPUTES = "__nbcomp_computes__"
 
 
 def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Capture:
@@ -27,11 +33,16 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
         lifter.lift(value, Source("argument", i, name=name), name)
         for i, (name, value) in enumerate(zip(signature.parameters, values, strict=True))
     ]
+    name, methods = getattr(type(function), COMPUTES, ("__call__", None))
+    if source_of(copy) is not None:  # an object that is called
+        copy = attribute(copy, name)
+    token = EXTRA_METHODS.set(methods)
     try:
         returned = _run(session, copy, signature, lifted)
         return finish(session, lifter, signature, returned)
     finally:
         session.closed = True
+        EXTRA_METHODS.reset(token)
 
 
 def _run(session: Session, function: Any, signature: inspect.Signature, lifted: list[Any]) -> Any:
@@ -41,8 +52,4 @@ def _run(session: Session, function: Any, signature: inspect.Signature, lifted: 
         first = next(iter(inspect.signature(function.__func__).parameters))
         env = {first: function.__self__, **env}
         function = function.__func__
-    if not isinstance(function, types.FunctionType):  # an object that is called
-        method = type(function).__call__
-        env = {"self": function, **env}
-        function = method
     return Interpreter(session, function, env).run()
