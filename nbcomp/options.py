@@ -33,6 +33,7 @@ OPTIMISATIONS = (
     Optimisation("fold", "graph", "constants computed once"),
     Optimisation("cse", "graph", "equal expressions computed once"),
     Optimisation("fuse", "graph", "operators share a walk over memory"),
+    Optimisation("block_products", "loop", "generated products in register tiles"),
     Optimisation("split_products", "loop", "a part of a product for each core"),
     Optimisation("merge_loops", "loop", "neighbouring axes walked as one"),
     Optimisation("tile", "loop", "transposed walks in cached blocks"),

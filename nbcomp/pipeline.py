@@ -27,7 +27,7 @@ from nbcomp.graph.passes.expand import expand
 from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
 from nbcomp.graph.passes.in_place import in_place
 from nbcomp.graph.passes.materialise import materialise
-from nbcomp.graph.passes.products import choose_products, sum_products
+from nbcomp.graph.passes.products import choose_products, generate_products
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
@@ -200,7 +200,7 @@ def _graph_passes(graph: Graph, trace: Trace, options: Options) -> FusedGraph:
     done: list[str] = []
     for step in GRAPH_PASSES:
         if step is choose_products and not options.does("blas"):
-            step = sum_products
+            step = generate_products
         if options.does(step.__name__):  # a pass that is no optimisation is always done
             graph = _run(step, graph, trace, done)
     return _run(fuse if options.does("fuse") else separate, graph, trace, done)

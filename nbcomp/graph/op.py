@@ -168,7 +168,12 @@ class Source(Op):
 
 @dataclass(frozen=True)
 class Contract(Op):
-    """A sum of products over a shared axis."""
+    """A sum of products over a shared axis.
+
+    generated: loops are written for it, instead of a library called.
+    """
+
+    generated: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from nbcomp.loop.grammar import (
     Store,
 )
 from nbcomp.lowering.columns import Columns
+from nbcomp.lowering.contraction import Contraction, is_contraction
 from nbcomp.lowering.group import AXES, GroupLowering, Lowered
 from nbcomp.lowering.maps import Maps
 from nbcomp.lowering.reductions import BLOCK, SPLIT
@@ -30,6 +31,8 @@ def lower(group: Group, names: dict[Node, str], free: set[Node] | None = None) -
 
     free: results that may have any memory order, since nobody but the caller reads them.
     """
+    if is_contraction(group):
+        return Contraction(group, names, free or set()).run()
     kinds: dict[str, type[GroupLowering]] = {"map": _Map, "pieces": _Pieces, "reduce": _Reduce}
     return kinds.get(group.kind, GroupLowering)(group, names, free or set()).run()
 

@@ -29,6 +29,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
+from nbcomp.schedule.products import block_products
 from nbcomp.schedule.written import spread
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
@@ -90,7 +91,7 @@ def _merge_stage(kernel: Kernel, position: int) -> Kernel:
             if not (isinstance(loop, For) and len(loop.body) == 1):
                 continue
             (inner,) = loop.body
-            if not isinstance(inner, For):
+            if not isinstance(inner, For) or (loop.kind, inner.kind) != ("serial", "serial"):
                 continue
             try:
                 kernel = steps.fuse(kernel, loop.var, inner.var)
@@ -206,6 +207,8 @@ def vectorize(kernel: Kernel, machine: Machine) -> Kernel:
     """Run the iterations of innermost loops in the lanes of vectors, where they are independent."""
     for stage in kernel.stages:
         for loop, _ in _innermost(stage):
+            if loop.kind == "vector":
+                continue
             try:
                 kernel = steps.vectorize(kernel, loop.var)
             except ScheduleError as why:
@@ -219,7 +222,7 @@ def vectorize(kernel: Kernel, machine: Machine) -> Kernel:
 def interleave(kernel: Kernel, machine: Machine) -> Kernel:
     """Keep several vectors in flight: enough to hide the latency of sums, few in long bodies."""
     for loop in walk(kernel.stages):
-        if not isinstance(loop, For) or loop.kind != "vector":
+        if not isinstance(loop, For) or loop.kind != "vector" or loop.unroll > 1:
             continue
         if any(isinstance(s, For) for s in walk(loop.body)) or (count := _in_flight(loop)) == 1:
             continue
@@ -291,6 +294,7 @@ def stream(kernel: Kernel, machine: Machine) -> Kernel:
 Step = Callable[[Kernel, Machine], Kernel]
 
 SCHEDULE: tuple[Step, ...] = (
+    block_products,
     split_products,
     merge_loops,
     tile,

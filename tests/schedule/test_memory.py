@@ -117,3 +117,20 @@ def test_stream_refuses_what_does_not_start_on_cache_lines() -> None:
         steps.stream(two_stages(50), "y")
     with pytest.raises(ScheduleError, match="y is not stored by vectors"):
         steps.stream(two_stages(1 << 16), "y")
+
+
+def test_pad(golden: Golden) -> None:
+    def step(k):
+        for name in ("j", "i"):
+            k = steps.distribute(k, name)
+        return steps.vectorize(steps.pad(k, "s", 16), "j_2")
+
+    check(matmul(3, 10), step, golden)
+
+
+def test_pad_refuses() -> None:
+    with pytest.raises(ScheduleError, match="a is not a local of several rows"):
+        steps.pad(matmul(), "a", 16)
+    k = steps.distribute(steps.distribute(matmul(3, 10), "j"), "i")
+    with pytest.raises(ScheduleError, match="a row of s has 10 elements, more than 8"):
+        steps.pad(k, "s", 8)

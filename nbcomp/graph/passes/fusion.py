@@ -536,7 +536,8 @@ class _Fuser:
             if len(users) != 1 or len(list(self.real_users(node))) == 0:
                 continue
             (target,) = users
-            if target.kind not in ("map", "reduce") or self.cyclic(target, producer):
+            kinds = ("map",) if node.op.generated else ("map", "reduce")
+            if target.kind not in kinds or self.cyclic(target, producer):
                 continue
             if any(isinstance(n.op, Contract) for n in target.nodes):
                 continue

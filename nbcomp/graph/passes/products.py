@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,9 +33,17 @@ def choose_products(graph: Graph) -> Graph:
     return _with_sums(graph, as_sum)
 
 
-def sum_products(graph: Graph) -> Graph:
-    """Write all matrix products as sums, none by BLAS."""
-    return _with_sums(graph, lambda _: True)
+def generate_products(graph: Graph) -> Graph:
+    """Write loops for all matrix products, as sums where they are small or not of floats."""
+
+    def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+        if not isinstance(node.op, Contract):
+            return None
+        if node.type.dtype in (FLOAT32, FLOAT64) and min(node.shape[-2:]) > 1:
+            return replace(node, op=replace(node.op, generated=True), inputs=inputs)
+        return _as_sum(node, *inputs)
+
+    return rewrite(graph, rule)
 
 
 def _with_sums(graph: Graph, chosen: Callable[[Node], bool]) -> Graph:

@@ -6,7 +6,7 @@ share, `region` and `dependence` the analyses behind their checks.
 """
 
 from nbcomp.schedule.steps.kinds import interleave, parallelize, unroll, vectorize
-from nbcomp.schedule.steps.memory import pack, stage, stream
+from nbcomp.schedule.steps.memory import pack, pad, stage, stream
 from nbcomp.schedule.steps.merge import fuse
 from nbcomp.schedule.steps.nests import distribute, interchange, peel, reorder, split, tile
 from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_at
@@ -21,6 +21,7 @@ __all__ = [
     "interchange",
     "interleave",
     "pack",
+    "pad",
     "parallelize",
     "peel",
     "reorder",

@@ -25,7 +25,7 @@ from nbcomp.loop.grammar import (
     walk,
 )
 from nbcomp.schedule.region import Access, Region, accesses, clipped, extents, region
-from nbcomp.schedule.rewriting import Place, at, find, free_name, nest, remapped
+from nbcomp.schedule.rewriting import Place, at, find, free_name, nest, remapped, replace_buffer
 from nbcomp.types import INT64, contiguous_strides
 
 NEAR = 256 << 10  # bytes a kernel may keep in one local: its stack
@@ -164,6 +164,21 @@ def _packing(kernel: Kernel, whole: Buffer, packed: Buffer, axis: int, by: int) 
         first = Affine(INT64, ((free_name(kernel, f"{name}0"), -by),), whole.shape[axis])
         sizes[-1] = Apply(INT64, "minimum", (affine(by), first))
     return nest(kernel, name, sizes, move)
+
+
+def pad(kernel: Kernel, buffer: str, to: int) -> Kernel:
+    """`alloc s: f32[12, 10]`  ->  `alloc s: f32[12, 10] strides [16, 1]`, for `pad("s", 16)`
+
+    Starts the rows of a local every `to` elements, so that they hold whole vectors.
+    """
+    whole = buffer_named(kernel, buffer)
+    if whole.role != "local" or len(whole.shape) < 2:
+        raise ScheduleError(f"{buffer} is not a local of several rows: others have their places")
+    if to < whole.shape[-1]:
+        raise ScheduleError(f"a row of {buffer} has {whole.shape[-1]} elements, more than {to}")
+    rows = contiguous_strides((*whole.shape[:-1], to))
+    padded = replace(whole, strides=rows)
+    return replace(kernel, stages=replace_buffer(kernel.stages, whole, padded))
 
 
 def stream(kernel: Kernel, buffer: str) -> Kernel:

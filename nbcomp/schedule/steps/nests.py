@@ -134,29 +134,37 @@ def peel(kernel: Kernel, loop: str, count: int = 1) -> Kernel:
 def distribute(kernel: Kernel, loop: str) -> Kernel:
     """`for i: (alloc s[]; A; B)`  ->  `alloc s[n]; for i: A; for i_2: B`
 
-    Each statement of the loop gets a loop of its own; what was kept for one iteration is kept for
-    all.  Legal where the iterations do not depend on each other.
+    Each statement of the loop gets a loop of its own, but for a value that is bound, which stays
+    with what follows it; what was kept for one iteration is kept for all.  Legal where the
+    iterations do not depend on each other.
     """
     found = find(kernel, loop)
-    if len([s for s in found.body if not isinstance(s, Alloc)]) < 2:
+    parts = _parts(found.body)
+    if len(parts) < 2:
         raise ScheduleError(f"{loop} has a single statement: there is nothing to distribute")
-    if any(isinstance(s, Let) for s in found.body):
-        raise ScheduleError(f"values are bound in {loop} that later statements read")
     if why := conflict(found):
         raise ScheduleError(why)
     n = _upper(found)
     grown = {s.buffer: _grown(s.buffer, n) for s in found.body if isinstance(s, Alloc)}
     pieces: list[Stmt] = [Alloc(b) for b in grown.values()]
     taken = kernel
-    for stmt in found.body:
-        if isinstance(stmt, Alloc):
-            continue
+    for part in parts:
         name = loop if len(pieces) == len(grown) else free_name(taken, loop)
-        (moved,) = substitute((stmt,), {loop: loop_var(name)}) if name != loop else (stmt,)
-        (moved,) = reshaped((moved,), {b: (g, loop_var(name)) for b, g in grown.items()})
-        pieces.append(replace(found, var=name, body=(moved,)))
+        moved = substitute(part, {loop: loop_var(name)}) if name != loop else part
+        moved = reshaped(moved, {b: (g, loop_var(name)) for b, g in grown.items()})
+        pieces.append(replace(found, var=name, body=moved))
         taken = replace(taken, stages=(*taken.stages, pieces[-1]))
     return splice(kernel, found, tuple(pieces))
+
+
+def _parts(body: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
+    """The statements that can be in loops of their own; from a bound value on, all together."""
+    stmts = [s for s in body if not isinstance(s, Alloc)]
+    first = next((k for k, s in enumerate(stmts) if isinstance(s, Let)), len(stmts))
+    parts: list[tuple[Stmt, ...]] = [(s,) for s in stmts[:first]]
+    if stmts[first:]:
+        parts.append(tuple(stmts[first:]))
+    return parts
 
 
 def _upper(found: For) -> int:

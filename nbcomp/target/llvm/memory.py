@@ -131,6 +131,8 @@ class MemoryEmitter(ValueEmitter):
         elif step == 0:
             got = self.b.emit(f"load {memory}, {address}, align {align}", memory)
         else:
+            if self.has_room(buffer, expr.indices, context):
+                context = context.unmasked()
             got = self.load_vector(address, step, memory, align, context)
         return self.from_memory(got, expr.dtype)
 
@@ -265,7 +267,23 @@ class MemoryEmitter(ValueEmitter):
         if step is None:
             self.scatter(value, address, context)
         else:
+            if self.has_room(buffer, indices, context):
+                context = context.unmasked()
             self.store_vector(value, address, step, align, context, streaming)
+
+    def has_room(self, buffer: Buffer, indices: tuple[Expr, ...], context: Lanes) -> bool:
+        """Whether a row of local memory holds whole vectors, and so needs no mask.
+
+        LLVM keeps in registers only what is accessed without one.
+        """
+        if buffer.role != "local" or not buffer.shape or context.mask is None:
+            return False
+        last = indices[-1]
+        whole = isinstance(last, Affine) and last.terms == ((context.var, 1),)
+        if not whole or not isinstance(last, Affine) or last.constant % context.lanes:
+            return False
+        room = buffer.strides[-2] if len(buffer.shape) > 1 else elements_of(buffer)
+        return buffer.strides[-1] == 1 and room % context.lanes == 0
 
     def store_vector(
         self, value: Value, address: Value, step: int, align: int, context: Lanes, streaming: bool
@@ -298,13 +316,24 @@ class MemoryEmitter(ValueEmitter):
         if context.lanes:
             self.lane_storage[buffer.memory] = context.lanes
             memory = f"<{context.lanes} x {memory}>"
-        count = int(np.prod(buffer.shape, dtype=np.int64))
+        count = elements_of(buffer)
         self.stack += count * buffer.dtype.itemsize * max(context.lanes, 1)
         if self.stack > STACK:
             raise Unsupported(f"{self.stack:,} bytes of values kept by one kernel")
         kind = memory if not buffer.shape else f"[{count} x {memory}]"
         self.entry.append(f"  {pointer.text} = alloca {kind}, align {LLVM_ALIGN}")
         self.pointers[buffer.memory] = pointer
+
+
+def elements_of(buffer: Buffer) -> int:
+    """Elements of a local's memory: its rows with what is between them, a single row to the end of
+    its last cache line."""
+    pairs = zip(buffer.strides, buffer.shape, strict=True)
+    count = max((abs(s) * n for s, n in pairs), default=1)
+    if len(buffer.shape) == 1 and count > 1:
+        line = LLVM_ALIGN // buffer.dtype.itemsize
+        count = -(-count // line) * line
+    return max(count, int(np.prod(buffer.shape, dtype=np.int64)))
 
 
 def memory_type(dtype: DType) -> str:

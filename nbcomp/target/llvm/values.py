@@ -49,6 +49,10 @@ class Lanes:
         """The same, for another run of a body: nothing is known yet."""
         return replace(self, memo={})
 
+    def unmasked(self) -> Lanes:
+        """The same with all lanes."""
+        return replace(self, mask=None)
+
 
 class ValueEmitter:
     """The code of expressions, and what is known while a stage is written."""

@@ -1,0 +1,67 @@
+"""A matrix product as the loops of a textbook, with what follows it element by element.
+
+    for i: for j: (total = 0; for k: total += a[i, k] * b[k, j]; out[i, j] = f(total))
+
+One perfect nest over the result, whatever the operands' layout: tiles, packing and the order of
+loops are the schedule's.
+"""
+
+from __future__ import annotations
+
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Contract
+from nbcomp.graph.passes.fusion import Group, base_of
+from nbcomp.loop.grammar import Accumulate, Affine, Apply, Load, Store, const
+from nbcomp.lowering.elements import broadcast_index
+from nbcomp.lowering.group import AXES, GroupLowering
+
+
+def is_contraction(group: Group) -> bool:
+    """Whether a group is one product that loops are generated for, and elementwise operators."""
+    products = [n for n in group.nodes if isinstance(n.op, Contract)]
+    if len(products) != 1 or not products[0].op.generated or group.components:  # type: ignore[attr-defined]
+        return False
+    shape = products[0].shape
+    return group.kind in ("map", "contract") and all(n.shape == shape for n in group.outputs)
+
+
+class Contraction(GroupLowering):
+    """Loops for one product and its epilogue."""
+
+    def contract(self, node: Node) -> None:
+        """Nothing yet: the product is computed in the loops of its result."""
+        for operand in node.inputs:
+            self.reachable(operand)
+            self.elements.uses[base_of(operand)] = 1  # read in one place, whatever its size
+        self.product = node
+
+    def body(self) -> None:
+        product = self.product
+        *batch, rows, columns = product.shape
+        names = [f"b{k}" for k in range(len(batch))]
+        with self.writer.loops(
+            [*names, AXES[0], AXES[1]], [*batch, rows, columns], self.location
+        ) as index:
+            # Nothing is computed outside the innermost loop, which would no longer be a perfect
+            # nest: what does not depend on a loop leaves it when code is generated.
+            for name in (v for i in index for v, _ in i.terms):
+                self.writer.depth[name] = len(self.writer.frames) - 1
+            self.add_up(product, index)
+            for node, buffer in self.outputs.items():
+                value = self.elements.at(node, index)
+                self.writer.add(Store(buffer, index, value, node.location))
+        self.close_stage()
+
+    def add_up(self, product: Node, index: tuple[Affine, ...]) -> None:
+        """One element of the product, in a local."""
+        a, b = product.inputs
+        *stack, i, j = index
+        dtype = product.type.dtype
+        total = self.local(product.name or "total", dtype, ())
+        self.writer.add(Store(total, (), const(0, dtype), product.location))
+        with self.writer.loop("k", a.shape[-1], product.location) as k:
+            left = self.elements.at(a, (*broadcast_index(tuple(stack), a.shape[:-2]), i, k))
+            right = self.elements.at(b, (*broadcast_index(tuple(stack), b.shape[:-2]), k, j))
+            term = Apply(dtype, "multiply", (left, right), product.location)
+            self.writer.add(Accumulate(total, (), "add", term, product.location, contract=True))
+        self.elements.finished[product] = lambda _: Load(dtype, total, (), product.location)

@@ -1,0 +1,95 @@
+"""Generated matrix products: right for every shape, in register tiles, fused with what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp.levels import levels
+from nbcomp.loop.grammar import Call, walk
+from nbcomp.machine import Machine
+from nbcomp.schedule.products import block_products
+from tests.kernels import Array
+from tests.schedule.programs import Golden, check, matmul, two_stages
+
+MACHINES = [Machine("m", size, 2, 32 << 10, 1 << 20, 16 << 20) for size in (64, 32, 16)]
+
+PROGRAMS: dict[str, Callable[..., Any]] = {
+    "alone": lambda a, b, c: a @ b,
+    "bias and relu": lambda a, b, c: np.maximum(a @ b + c, 0),
+    "a stack": lambda a, b, c: np.stack([a, a * 2]) @ b,
+    "a stack of both": lambda a, b, c: np.stack([a, a * 2]) @ np.stack([b, b + 1]),
+    "turned operands": lambda a, b, c: np.tanh(b.T @ a.T),
+    "a row's own factor": lambda a, b, c: (a @ b) * a[:, :1] + c,
+    "one after another": lambda a, b, c: (a @ b) @ b.T,
+    "softmax": lambda a, b, c: np.exp(a @ b - (a @ b).max(axis=1, keepdims=True)),
+}
+SHAPES = [(1, 5, 7), (12, 4, 32), (13, 77, 45), (24, 9, 64), (25, 3, 65), (7, 30, 10), (5, 5, 100)]
+
+
+def generated(function: Callable[..., Any], *arrays: Array) -> Any:
+    return nbcomp.compile_for("llvm", nbcomp.Options(without={"blas"}))(function, *arrays)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_products_of_every_shape(name: str, shape: tuple[int, int, int], dtype: Any) -> None:
+    rng = np.random.default_rng(hash(shape) % 1000)
+    m, k, n = shape
+    arrays = [rng.standard_normal(s).astype(dtype) for s in ((m, k), (k, n), n)]
+    function = PROGRAMS[name]
+    with np.errstate(all="ignore"):
+        wanted = function(*arrays)
+    tolerance = 2e-4 if dtype is np.float32 else 1e-11
+    got = generated(function, *arrays)(*arrays)
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_every_level_of_a_generated_product() -> None:
+    rng = np.random.default_rng(1)
+    a, b, c = (rng.random(s, np.float32) for s in ((13, 5), (5, 37), (37,)))
+    compiled = generated(PROGRAMS["bias and relu"], a, b, c)
+    for name, run in levels(compiled):
+        wanted = PROGRAMS["bias and relu"](a, b, c)
+        np.testing.assert_allclose(run(a, b, c), wanted, rtol=1e-5, err_msg=name)
+
+
+def test_no_library_is_called_and_the_sums_stay_in_registers() -> None:
+    a, b, c = (np.ones(s, np.float32) for s in ((24, 40), (40, 64), (64,)))
+    (kernel,) = generated(PROGRAMS["bias and relu"], a, b, c).kernels
+    assert not any(isinstance(s, Call) for s in walk(kernel.kernel.stages))
+    assert kernel.text("llvm").count("llvm.fma") > 12
+    assert "alloca" not in kernel.text("llvm")
+
+
+def test_not_a_number_and_infinity_go_through() -> None:
+    a, b = np.ones((6, 4), np.float32), np.ones((4, 40), np.float32)
+    a[1, 2], b[3, 7] = np.nan, np.inf
+    got = generated(lambda a, b: a @ b, a, b)(a, b)
+    np.testing.assert_array_equal(got, a @ b)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{m.vector_bytes} bytes")
+@pytest.mark.parametrize("shape", [(24, 64, 9), (29, 37, 8), (1, 200, 5), (3, 5, 2)])
+def test_tiles_for_every_register_file(shape: tuple[int, int, int], machine: Machine) -> None:
+    made = check(matmul(*shape), lambda k: block_products(k, machine))
+    assert any("vectorize" in note for note in made.notes)
+
+
+def test_blocked(golden: Golden) -> None:
+    check(matmul(29, 37, 8), lambda k: block_products(k, MACHINES[0]), golden)
+
+
+def test_packed_when_many_tiles_read_it() -> None:
+    made = check(matmul(96, 64, 8), lambda k: block_products(k, MACHINES[0]))
+    assert "b_packed" in [b.name for b in made.buffers]
+
+
+def test_what_is_no_product_is_left_alone() -> None:
+    kernel = two_stages()
+    assert block_products(kernel, MACHINES[0]) is kernel
