@@ -18,7 +18,7 @@ def touched(step: KernelStep | LibraryStep) -> set[int]:
     """The slots a step reads or writes."""
     if isinstance(step, KernelStep):
         return set(step.slots)
-    return {*(slot for slot, _, _ in step.inputs), step.output[0]}
+    return {*(slot for slot, _, _ in step.inputs), *(slot for slot, _ in step.outputs)}
 
 
 def sizes(program: Program) -> dict[int, int]:
@@ -30,8 +30,7 @@ def sizes(program: Program) -> dict[int, int]:
             own = [b for b in step.kernel.buffers if not b.alias]
             views = [(s, b.nbytes) for s, b in zip(step.slots, own, strict=True)]
         else:
-            slot, kind = step.output
-            views = [(slot, kind.nbytes)]
+            views = [(slot, kind.nbytes) for slot, kind in step.outputs]
         for slot, size in views:
             if slot in program.temps:
                 found[slot] = max(found.get(slot, 0), size)
