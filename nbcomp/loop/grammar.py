@@ -250,11 +250,15 @@ class Leave:
 
 @dataclass(frozen=True, eq=False)
 class Failure:
-    """What ended a kernel: an exception of Python's; `{0}` in its message is a run-time value."""
+    """What ended a kernel: an exception of Python's; `{0}` in its message is a run-time value.
+
+    certain: Python would raise it; otherwise perhaps, and running the program there will tell.
+    """
 
     kind: str
     message: str
     location: Location | None = None
+    certain: bool = True
 
 
 @dataclass(frozen=True, eq=False)

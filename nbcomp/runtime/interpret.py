@@ -237,7 +237,7 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
     """
     frame = framed(plan, args)
     for number, step in enumerate(plan.steps):
-        if status := prepared(step, frame)():
+        if status := _status(prepared(step, frame)):
             raise StepFailed(number, status)
     results = [
         value[()] if isinstance(output, Output) and output.scalar else value
@@ -264,6 +264,16 @@ def framed(plan: Plan, args: tuple[Any, ...]) -> Frame:
     slots: list[int] = [0] * plan.slots
     keep = _place(plan, args, slots)
     return Frame(slots, [_new(output, slots, args) for output in plan.outputs], keep)
+
+
+def _status(call: Callable[[], int]) -> int:
+    """What a step gives; loops that may run for ever raise KeyboardInterrupt from inside."""
+    try:
+        return call()
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
 
 
 def prepared(step: Step | HostStep, frame: Frame) -> Callable[[], int]:

@@ -82,6 +82,10 @@ def _why_not(kernel: Kernel, loop: For, body: Sequence[Stmt], allocs: list[Alloc
     lets = [s for s in body[:at] if isinstance(s, Let)]
     if any(e.buffer.role != "input" for s in lets for e in loads_of((s,))):
         return "it reads values that are computed before it"
+    own_names = {a.buffer.name for a in allocs}
+    crossing = own_names & _touched(tuple(body[:at])) & _touched(tuple(body[at + 1 :]))
+    if crossing:
+        return f"`{sorted(crossing)[0]}` is used before and after it"
     private = [a for a in allocs if a.buffer.name in _touched((loop,))]
     others = [s for s in body if s is not loop]
     shared = {a.buffer.name for a in private} & _touched(tuple(others))
@@ -151,11 +155,11 @@ def _split(kernel: Kernel, loop: For, body: Sequence[Stmt], allocs: list[Alloc])
     """The stages: what is before the loop, the loop with variables of its own, what is after."""
     at = body.index(loop)
     values = [s for s in body[:at] if isinstance(s, Let)]  # read again in every round
-    used = {n for s in walk((loop,)) for root in expressions(s) for n in variables(root)}
     private = tuple(a for a in allocs if a.buffer.name in _touched((loop,)))
-    inner = (*(v for v in values if v.name in used), *_without_polls(loop.body))
+    inner = (*_used(values, (loop,)), *_without_polls(loop.body))
     stages: list[Stmt] = []
-    for part in (body[:at], body[at + 1 :]):
+    after = [*_used(values, body[at + 1 :]), *body[at + 1 :]]
+    for part in (body[:at], after):
         mine = [a for a in allocs if a.buffer.name in _touched(tuple(part))]
         stages.append(Block((*mine, *part), kernel.location))
     spread_loop = replace(loop, kind="parallel", body=(*private, *inner))
@@ -164,6 +168,12 @@ def _split(kernel: Kernel, loop: For, body: Sequence[Stmt], allocs: list[Alloc])
         first = Block(())
     whole = [first, spread_loop, last]
     return [s for s in whole if not isinstance(s, Block) or s.body]
+
+
+def _used(values: Sequence[Let], stmts: Sequence[Stmt]) -> Iterator[Let]:
+    """Those of the values that some statements use."""
+    names = {n for s in walk(tuple(stmts)) for root in expressions(s) for n in variables(root)}
+    return (v for v in values if v.name in names)
 
 
 def _without_polls(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

@@ -73,7 +73,9 @@ class Arithmetic(WholeNumbers):
             if mine is None or yours is None:
                 return self.numpy_binary(fn, a, b)
             # Whichever they are: where Python would raise, Python runs the call.
+            outer, self.certain = self.certain, False
             result = self.python_binary(fn, replace(x, kind=mine), replace(y, kind=yours))
+            self.certain = outer
             return replace(result, kind=Kind(result.dtype, None, True))
         return self.python_binary(fn, x, y)
 
@@ -81,7 +83,7 @@ class Arithmetic(WholeNumbers):
 
     def python_binary(self, fn: str, a: Scalar, b: Scalar) -> Scalar:
         """Both are Python numbers."""
-        if fn in BITS and a.kind is b.kind is PY_BOOL:
+        if fn in BITS and a.kind == b.kind == PY_BOOL:
             return Scalar(PY_BOOL, self.apply(fn, a.expr, b.expr), 0, 1)
         if PY_FLOAT in (a.kind, b.kind):
             return self.python_float(fn, self.to_float(a), self.to_float(b))
@@ -95,7 +97,7 @@ class Arithmetic(WholeNumbers):
 
     def to_float(self, s: Scalar) -> Scalar:
         """A Python number as a float: as exact as Python's own conversion."""
-        if s.kind is PY_FLOAT:
+        if s.kind == PY_FLOAT:
             return s
         s = self.to_int(s)
         if s.low < -EXACT or s.high > EXACT:
@@ -183,7 +185,7 @@ class Arithmetic(WholeNumbers):
 
     def weak_dtype(self, s: Scalar, args: tuple[Any, ...], compares: bool) -> Any:
         """What NumPy's promotion sees of an argument; comparing takes whole numbers as they are."""
-        if compares and s.kind is PY_INT:
+        if compares and s.kind == PY_INT:
             others = [number(a).kind for a in args if number(a).kind.python is None]
             fits = all(
                 k.bounds()[0] <= s.low and s.high <= k.bounds()[1] for k in others if k.is_int
@@ -203,7 +205,7 @@ class Arithmetic(WholeNumbers):
         if s.dtype == kind.dtype:
             return Scalar(kind, s.expr, s.low, s.high)
         low, high = kind.bounds()
-        if s.kind is PY_INT and kind.is_int and (s.low < low or s.high > high):
+        if s.kind == PY_INT and kind.is_int and (s.low < low or s.high > high):
             s = self.keep(s)
             message = f"Python integer {{0}} out of bounds for {kind.dtype.name}"
             self.int_fits(s, kind, message)
@@ -281,7 +283,7 @@ class Arithmetic(WholeNumbers):
         if s.kind.python is None:
             names = {ast.USub: "negative", ast.UAdd: "positive", ast.Invert: "invert"}
             return self.ufunc(names[type(op)], (s,))
-        if s.kind is PY_FLOAT:
+        if s.kind == PY_FLOAT:
             if isinstance(op, ast.Invert):
                 raise NotElements("~ is not defined for floats")
             return (
@@ -306,7 +308,7 @@ class Arithmetic(WholeNumbers):
                 return one
             if _holds(one, other):
                 mixed = one.python is None and (other.python is not None or other.mixed)
-                return replace(one, mixed=one.mixed or mixed)
+                return replace(one, mixed=True) if mixed and not one.mixed else one
         raise CaptureError(
             f"`{name}` is {_article(a)} on one way and {_article(b)} on another",
             self.location,
@@ -320,7 +322,7 @@ class Arithmetic(WholeNumbers):
         s = number(value)
         if s.kind == kind:
             return s
-        if s.kind is PY_INT and kind is PY_FLOAT:
+        if s.kind == PY_INT and kind == PY_FLOAT:
             return self.to_float(s)
         if s.kind in (PY_FLOAT,) and kind.dtype.kind == "f" and kind.dtype != FLOAT64:
             exact = isinstance(s.expr, Const) and (

@@ -164,7 +164,7 @@ class Calls(Expressions):
         target = Kind(np.dtype(kind))
         if value.kind.python is None:
             return self.converted(value, target)
-        if value.kind is PY_FLOAT and target.is_int:
+        if value.kind == PY_FLOAT and target.is_int:
             value = self.truncated(value, "cannot convert float to integer")
         return self.converted(value, target)
 
@@ -244,7 +244,7 @@ class Calls(Expressions):
             return abs(value)
         if value.kind.python is None:
             return self.ufunc("absolute", (value,))
-        if value.kind is PY_FLOAT:
+        if value.kind == PY_FLOAT:
             return Scalar(PY_FLOAT, self.apply("absolute", value.expr))
         s = self.keep(self.to_int(value))
         negative = self.int_subtract(number(0), s)

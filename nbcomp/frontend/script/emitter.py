@@ -40,7 +40,8 @@ class Emitter:
         self.scope = ""  # the function whose variables these are
         self.location: Location | None = None
         self._names: dict[str, int] = {}
-        self._failures: dict[tuple[str, str, Location | None], Failure] = {}
+        self._failures: dict[tuple[str, str, Location | None, bool], Failure] = {}
+        self.certain = True  # whether what ends the kernel would raise in Python
         self.fails = False  # whether anything may end the kernel early
 
     def fresh(self, base: str) -> str:
@@ -92,8 +93,9 @@ class Emitter:
 
     def failure(self, kind: str, message: str) -> Failure:
         """One failure for one place and message."""
-        key = (kind, message, self.location)
-        return self._failures.setdefault(key, Failure(kind, message, self.location))
+        key = (kind, message, self.location, self.certain)
+        made = Failure(kind, message, self.location, self.certain)
+        return self._failures.setdefault(key, made)
 
     def fail(self, kind: str, message: str, detail: Expr | None = None) -> None:
         """End the kernel here."""

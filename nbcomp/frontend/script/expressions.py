@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from nbcomp.frontend.script.values import (
     LocalFunction,
     Maybe,
     NotElements,
+    Raises,
     Scalar,
     Torn,
     View,
@@ -37,6 +39,8 @@ from nbcomp.loop.grammar import If, Load, Stmt
 from nbcomp.types import BOOL
 
 Env = dict[str, Any]
+# What evaluating something known now may raise: it is raised when the program gets there.
+PYTHONS = (ArithmeticError, ValueError, TypeError, LookupError, NameError, AttributeError)
 
 
 @dataclass(eq=False)
@@ -78,6 +82,8 @@ class Expressions(Arrays):
             if error.location is None:
                 raise type(error)(error.message, self.location, error.hint) from None
             raise
+        except PYTHONS as error:
+            raise Raises(error) from None
         finally:
             self.location = outer
 
@@ -203,7 +209,7 @@ class Expressions(Arrays):
             return later() if truth == is_and else first
         first = self.keep(first) if isinstance(first, Scalar) else first
         truth = self.truth(first)
-        with self.body() as body:
+        with self.body() as body, self.perhaps():
             second = later()
         if not is_number(second):
             raise NotElements(f"`and` and `or` of {describe(second)}")
@@ -213,6 +219,14 @@ class Expressions(Arrays):
             kind = two.kind if one.kind == two.kind else PY_BOOL
             return Scalar(kind, self.apply(fn, one.expr, two.expr, dtype=BOOL), 0, 1)
         return self.selected(truth, two if is_and else one, one if is_and else two, body, is_and)
+
+    @contextmanager
+    def perhaps(self) -> Iterator[None]:
+        """Around what is evaluated on some ways only: it cannot end the statement."""
+        try:
+            yield
+        except Raises as raised:
+            raise NotElements(f"part of an expression always raises: {raised}") from None
 
     def selected(
         self, truth: Scalar, yes: Scalar, no: Scalar, body: list[Stmt], later_is_yes: bool
@@ -239,7 +253,7 @@ class Expressions(Arrays):
         for branch, holds in ((node.body, True), (node.orelse, False)):
             outer = dict(self.frame.env)
             self.refine(node.test, holds)
-            with self.body() as body:
+            with self.body() as body, self.perhaps():
                 sides.append(self.scalar_of(self.value(branch)))
             self.frame.env = outer
             bodies.append(body)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.script.branching import Torn, choose, truth_of
 from nbcomp.frontend.script.conditions import ASKER, Asker, rewritten
@@ -152,6 +152,12 @@ class Interpreter(Asker):
                 self.block(body, needed, last=tail)
             except Returned as returned:
                 value = returned.value
+            except (NbcompError, _Break, _Continue):
+                raise
+            except Exception as error:
+                raise Unsupported(
+                    f"one branch raises {type(error).__name__}: {error}", self.source.at(body[0])
+                ) from None
             after, self.env = self.env, outer
             return ({} if tail else after), value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nbcomp.frontend.script.branches import MISSING, same
@@ -65,6 +65,7 @@ class LoopWriter(Items):
         self.kinds: dict[tuple[Key, str], Kind] = {}  # of loop variables, by loop and name
         self.wide: set[tuple[Key, str, str]] = set()  # bounds that grow from round to round
         self.result_kinds: dict[Key, list[Kind]] = {}  # of functions, by call
+        self.torn: dict[tuple[Key, str], Torn] = {}  # what is of several types in a loop
         self.unsettled: set[Key] = set()  # loops whose variables are of another kind now
         self.heads: list[tuple[Key, list[str]]] = []  # the loops around, and what they assign
         self.dead = False  # whether the statement being written cannot be reached
@@ -192,7 +193,7 @@ class LoopWriter(Items):
         key = (self.path, id(node))
         self.depth_of_loops += 1
         for _ in range(ROUNDS):
-            mark, names = len(self.stmts), dict(self._names)
+            mark = len(self.stmts)
             self.frame.env = dict(entry)
             self.enter(key, assigned, entry)
             head = dict(self.frame.env)
@@ -205,7 +206,6 @@ class LoopWriter(Items):
             if self.settled(key, assigned, head, loop):
                 break
             del self.stmts[mark:]
-            self._names = names
         else:
             raise NotElements("the types of variables do not settle", node)
         self.depth_of_loops -= 1
@@ -220,6 +220,9 @@ class LoopWriter(Items):
             found = entry.get(name, MISSING)
             value = found.value if isinstance(found, Maybe) else found
             kind = self.kinds.get((key, name))
+            if (key, name) in self.torn:
+                self.frame.env[name] = self.torn[key, name]
+                continue
             if value is MISSING:
                 if kind is not None:
                     new = Local(kind, self.local(name, kind), *kind.bounds())
@@ -246,6 +249,7 @@ class LoopWriter(Items):
             found = env.get(name, MISSING)
             value = found.value if isinstance(found, Maybe) else found
             if not (isinstance(value, Local | Scalar) or is_number(value)):
+                self.tear(key, name, value)
                 continue
             s = value if isinstance(value, Scalar) else self.as_scalar(value)
             known = self.kinds.get((key, name))
@@ -258,6 +262,13 @@ class LoopWriter(Items):
             buffer = self.local(name, kind)
             if not (isinstance(value, Local) and value.buffer is buffer):
                 self.store(buffer, self.as_kind(s, kind, name).expr)
+
+    def tear(self, key: Key, name: str, value: Any) -> None:
+        """A variable that is a number at first and something else when the loop comes round."""
+        kind = self.kinds.get((key, name))
+        if kind is not None and value is not MISSING and (key, name) not in self.torn:
+            self.torn[key, name] = Torn(str(kind), describe(value))
+            self.unsettled.add(key)
 
     def settled(self, key: Key, assigned: list[str], head: Env, loop: Loop) -> bool:
         """Whether what variables hold when the loop comes round is what it started from."""
@@ -279,10 +290,11 @@ class LoopWriter(Items):
                     if s and s.high > start.high:
                         self.wide.add((key, name, "high"))
                         unsettled = True
-                elif start is not None and not isinstance(start, Local) and not same(start, end):
-                    raise NotElements(
-                        f"`{name}` is {describe(start)} at first and {describe(end)} then"
-                    )
+                elif isinstance(start, Local | Torn) or start is None or same(start, end):
+                    continue
+                else:
+                    self.torn[key, name] = Torn(describe(start), describe(end))
+                    unsettled = True
         return not unsettled
 
     def finish_loop(
@@ -326,7 +338,19 @@ class LoopWriter(Items):
                     env[name] = inner
                 elif start is None and not (isinstance(value, Local) or is_number(value)):
                     env[name] = Maybe(value)
+        if sure:
+            self.from_rounds(env, loop)
         return env
+
+    def from_rounds(self, env: Env, loop: Loop) -> None:
+        """After a loop that surely ran, variables are what they were at the end of a round."""
+        for name, found in env.items():
+            ends = [rounds.get(name) for rounds in loop.rounds]
+            if not isinstance(found, Local) or not ends:
+                continue
+            if all(isinstance(e, Local) and e.buffer is found.buffer for e in ends):
+                mixed = any(e.kind.mixed for e in ends if isinstance(e, Local))
+                env[name] = replace(found, kind=replace(found.kind, mixed=mixed))
 
     def met_ends(self, ways: list[tuple[list[Stmt], Env | None]], key: Key) -> Env:
         """The ways out of a loop meet; numbers are in memory, in the loop's kinds, on all."""
@@ -351,15 +375,22 @@ class LoopWriter(Items):
             result[name] = Maybe(merged) if missing else merged
         return result
 
+    def innermost(self, node: ast.stmt) -> Loop:
+        """The loop that a jump is about."""
+        if not self.frame.loops:
+            raise NotElements("a jump of a loop that works on whole arrays", node)
+        found: Loop = self.frame.loops[-1]
+        return found
+
     def stmt_Break(self, node: ast.Break) -> None:
-        loop = self.frame.loops[-1]
+        loop = self.innermost(node)
         self.settle_round(self.frame.env)
         loop.ends.append(self.frame.env)
         self.add(Leave(loop.out, self.location))
         self.dead = True
 
     def stmt_Continue(self, node: ast.Continue) -> None:
-        loop = self.frame.loops[-1]
+        loop = self.innermost(node)
         self.settle_round(self.frame.env)
         loop.rounds.append(self.frame.env)
         self.add(Leave(loop.again, self.location))

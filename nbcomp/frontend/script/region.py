@@ -341,6 +341,7 @@ def write_region(
         region = Region(session, source, env, lookup)
         if learnt is not None:
             region.kinds, region.flagged = learnt.kinds, learnt.flagged
+            region.torn = learnt.torn
             region.wide, region.result_kinds = learnt.wide, learnt.result_kinds
         try:
             done = _write(region, body[:count])

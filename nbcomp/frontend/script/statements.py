@@ -14,6 +14,7 @@ from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.values import (
     Local,
     NotElements,
+    Raises,
     Scalar,
     View,
     describe,
@@ -121,7 +122,13 @@ class Statements(LoopWriter):
             raise NotElements(f"`{first_line(node)}` in a loop over elements", node)
         self.location = self.frame.source.at(node)
         self.eager = _changes_things(node)
-        method(node)
+        try:
+            method(node)
+        except Raises as raised:
+            self.location = self.frame.source.at(node)
+            text = str(raised).replace("{", "{{").replace("}", "}}")
+            self.fail(type(raised.error).__name__, text)
+            self.dead = True
 
 
 def _alike(a: Any, b: Any) -> bool:

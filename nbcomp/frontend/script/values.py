@@ -29,6 +29,14 @@ class NotElements(Exception):
         self.reason, self.node, self.hint = reason, node, hint
 
 
+class Raises(Exception):
+    """This raises whenever it is run: the exception."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 @dataclass(frozen=True)
 class Kind:
     """What kind of number: a NumPy dtype, and the Python type if it is a Python number.
@@ -179,9 +187,9 @@ def number(value: Any) -> Scalar:
     kind = PYTHON.get(type(value))
     if kind is None:
         raise NotElements(f"a {type(value).__name__} is no number")
-    if kind is PY_INT and not INT_LOW <= value <= INT_HIGH:
+    if kind == PY_INT and not INT_LOW <= value <= INT_HIGH:
         raise NotElements(f"{value} does not fit 64 bits")
-    bound = int(value) if kind is not PY_FLOAT else 0
+    bound = int(value) if kind != PY_FLOAT else 0
     return Scalar(kind, const(value, kind.dtype), bound, bound)
 
 
@@ -224,6 +232,8 @@ def describe(value: Any) -> str:
         return f"an array of shape {value.shape}"
     if isinstance(value, Maybe):
         return describe(value.value)
+    if isinstance(value, Torn):
+        return f"{value.one} on one way and {value.other} on another"
     if isinstance(value, np.generic):
         return f"np.{value.dtype.name}"
     return "None" if value is None else type(value).__name__

@@ -34,7 +34,7 @@ class WholeNumbers(Emitter):
 
     def to_int(self, s: Scalar) -> Scalar:
         """A bool as an int."""
-        return Scalar(PY_INT, self.cast(s.expr, PY_INT), s.low, s.high) if s.kind is PY_BOOL else s
+        return Scalar(PY_INT, self.cast(s.expr, PY_INT), s.low, s.high) if s.kind == PY_BOOL else s
 
     def checked(self, fn: str, a: Scalar, b: Scalar, low: int, high: int) -> Scalar:
         """A sum, difference or product whose true bounds are low..high."""

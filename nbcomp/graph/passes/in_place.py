@@ -12,6 +12,7 @@ from dataclasses import replace
 from nbcomp.graph.control import Control, Loops, Result
 from nbcomp.graph.ir import Graph, Node, rewrite
 from nbcomp.graph.op import Library
+from nbcomp.loop.grammar import failures
 
 
 def in_place(graph: Graph, writes: Mapping[int, int]) -> Graph:
@@ -23,7 +24,7 @@ def in_place(graph: Graph, writes: Mapping[int, int]) -> Graph:
     if not writes or not found or any(isinstance(n.op, Library) for n in graph.nodes):
         return graph
     last = found[-1]
-    if not isinstance(last.op, Loops):
+    if not isinstance(last.op, Loops) or not all(f.certain for f in failures(last.op.kernel)):
         return graph
     for output, position in writes.items():
         if not _takes_over(graph, last, graph.outputs[output], graph.inputs[position]):
