@@ -168,10 +168,14 @@ class Arithmetic(WholeNumbers):
         scalars = tuple(map(number, args))
         compares = fn in _COMPARISONS
         wanted = [self.weak_dtype(s, args, compares) for s in scalars]
-        try:
-            *ins, out = function.resolve_dtypes((*wanted, None))
-        except TypeError as error:
-            raise NotElements(str(error)) from None
+        *ins, out = _loop_of(function, wanted)
+        perhaps = [(s.kind.as_python or s.kind).weak for s in scalars]
+        if any(s.kind.mixed for s in scalars) and _loop_of(function, perhaps) != (*ins, out):
+            raise NotElements(
+                "a number that is Python's on one way and NumPy's on another meets one of another"
+                f" dtype: what np.{fn} gives depends on the way",
+                hint="make it NumPy's everywhere: np.float64(...)",
+            )
         if any(d.kind not in "biuf" for d in (*ins, out)):
             raise NotElements(f"np.{fn} gives {out}, which is not compiled")
         exprs = [self.converted(s, Kind(d)).expr for s, d in zip(scalars, ins, strict=True)]
@@ -331,6 +335,14 @@ class Arithmetic(WholeNumbers):
             if not exact:
                 self.joined(kind, Kind(FLOAT64), name)
         return self.converted(s, kind)
+
+
+def _loop_of(function: np.ufunc, wanted: list[Any]) -> tuple[Any, ...]:
+    """The dtypes that NumPy computes a function of these in, and gives."""
+    try:
+        return function.resolve_dtypes((*wanted, None))
+    except TypeError as error:
+        raise NotElements(str(error)) from None
 
 
 _PLAIN = ("add", "subtract", "multiply")
