@@ -6,6 +6,7 @@ assembly. There is no `image/svg+xml` in it, because that makes `nbconvert --to 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,9 +42,19 @@ def bundle(
     include: Collection[str] | None = None,
     exclude: Collection[str] | None = None,
 ) -> Bundle:
-    """The data of each MIME type that is wanted."""
+    """The data of each MIME type that is wanted; in a terminal that is text."""
+    if not include and _text_only():
+        include = ("text/plain",)
     wanted = [m for m in makers if (not include or m in include) and m not in (exclude or ())]
     return {mime: makers[mime]() for mime in wanted}
+
+
+def _text_only() -> bool:
+    """Whether the running IPython shows text and nothing else: it does not ask for types."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    formatter = getattr(shell, "display_formatter", None)
+    return list(getattr(formatter, "active_types", ())) == ["text/plain"]
 
 
 def width() -> int:

@@ -123,8 +123,8 @@ def _cpus(
 
 def _again(call: Call) -> tuple[str, ...]:
     """Why a function that was compiled before had to be compiled again for this call."""
-    variants = call.function.variants
-    position = variants.index(call.compiled)
+    variants = list(call.function.variants)
+    position = variants.index(call.compiled) if call.compiled in variants else 0
     if not position:
         return ()
     values = bind(call.compiled.capture.signature, call.args, call.kwargs)

@@ -123,6 +123,15 @@ def test_a_report_is_written_to_a_file(notebook: Any, tmp_path: Path) -> None:
         nbcomp.jit(lambda x: x).report(tmp_path / "z.html")
 
 
+def test_a_terminal_is_given_text_only(notebook: Any) -> None:
+    notebook.run(CELL)
+    report = last(notebook)
+    assert len(report._repr_mimebundle_()) == 3
+    notebook.shell.display_formatter.active_types = ["text/plain"]
+    assert list(report._repr_mimebundle_()) == ["text/plain"]
+    assert list(report._repr_mimebundle_(include=["text/html"])) == ["text/html"]
+
+
 def test_the_commands_can_be_loaded_again_and_taken_back(notebook: Any) -> None:
     events = notebook.shell.events.callbacks["post_run_cell"]
     count = sum("Session" in str(c) for c in events)
