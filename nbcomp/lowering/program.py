@@ -149,7 +149,7 @@ def _copy_back(node: Node, target: Node) -> Part:
     strides = element_strides(target) or contiguous_strides(target.shape)
     reason = f"the new content of {target.title} is computed aside and copied there at the end"
     hint = "returning a new array instead of writing to the argument saves the copy"
-    remark("missed", "memory", reason, node.location, hint)
+    remark("missed", "copy", reason, node.location, hint)
     kernel = copy_kernel(node, target.name or "argument", strides)
     source, copy = (b.memory for b in kernel.buffers)
     group = Group(kernel.name, "map", (), (), node.shape, (), ())
