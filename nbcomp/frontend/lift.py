@@ -304,7 +304,8 @@ class Lifter:
         cells = tuple(types.CellType() if given else self._copied_cell(c) for c in closure)
         names = self.namespace(function.__globals__)
         copy = types.FunctionType(code, names, function.__name__, None, cells)
-        seen = self.session.stand_in(copy) if self.session.stand_in else copy
+        stand_in = self.session.stand_in or self.session.interpreted
+        seen = stand_in(copy) if stand_in else copy
         self._copies[id(function)] = (function, seen)
         for attribute in ("__defaults__", "__kwdefaults__"):
             defaults = getattr(function, attribute)

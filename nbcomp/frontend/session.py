@@ -75,6 +75,7 @@ class Session:
         self.foreign: Callable[[Any], Any] = _no_foreign
         self.tracer: Callable[[Node], Any] = _no_foreign
         self.stand_in: Callable[[Any], Any] | None = None
+        self.interpreted: Callable[[Any], Any] | None = None  # the same, when the source is read
         self.varying: frozenset[Source] = frozenset()
         self.by_source: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
 

@@ -5,7 +5,7 @@ Knows its operands and readers; what it needs of the graph it is in is `Owner`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Protocol
 from typing import Literal as OneOf
 
@@ -106,6 +106,14 @@ class EditableNode:
             raise EditError(f"{self.name} is no call, it has no attributes")
         self.operator = type(self.operator)(**attributes)
         self.graph.changed()
+
+    @property
+    def written_kwargs(self) -> dict[str, Any]:
+        """The attributes that are not what the operator takes by itself, as they are printed."""
+        if self.operator is None:
+            return {}
+        usual = {f.name: f.default for f in fields(self.operator)}
+        return {k: v for k, v in self.kwargs.items() if usual[k] is MISSING or v != usual[k]}
 
     @property
     def all_input_nodes(self) -> list[EditableNode]:

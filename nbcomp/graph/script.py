@@ -194,7 +194,7 @@ class _Names:
             return f'{prefix}.constant({value}, dtype="{node.value.dtype.name}")'
         args = [self[a] for a in node.args]
         owned = isinstance(node.operator, Control)
-        args += ["..."] if owned else [f"{k}={literal(v)}" for k, v in node.kwargs.items()]
+        args += ["..."] if owned else [f"{k}={literal(v)}" for k, v in node.written_kwargs.items()]
         return f"{called(node.operator, prefix, numpy)}({', '.join(args)})"
 
     def result(self, node: EditableNode, count: int | None = None) -> str:

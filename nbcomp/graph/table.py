@@ -36,7 +36,13 @@ def _row(node: EditableNode) -> tuple[str, str, str, str, str]:
     args: Any = node.args
     if node.op == "output":
         args = (node.args[0] if len(node.args) == 1 else node.args,)
-    return node.op, node.name, target_name(node.target), argument(args), argument(node.kwargs)
+    return (
+        node.op,
+        node.name,
+        target_name(node.target),
+        argument(args),
+        argument(node.written_kwargs),
+    )
 
 
 def target_name(target: Any) -> str:
@@ -126,7 +132,7 @@ def _call(node: EditableNode) -> str:
         return "constant(<array>)"
     args = [_operand(a) for a in node.args]
     if not isinstance(node.operator, Control):
-        args += [f"{k}={argument(v)}" for k, v in node.kwargs.items()]
+        args += [f"{k}={argument(v)}" for k, v in node.written_kwargs.items()]
     return f"{node.operator.name}({', '.join(args)})"
 
 

@@ -279,6 +279,73 @@ def test_a_scripted_model_keeps_both_sides(x: Any) -> None:
     assert "tanh" in str(cell.graph)
 
 
+class Gate(nn.Module):
+    """The decision gate with which scripting is introduced."""
+
+    def forward(self, x: Any) -> Any:
+        if x.sum() > 0:
+            return x
+        else:
+            return -x
+
+
+class GatedCell(nn.Module):
+    """A recurrent cell that asks a gate, and the loop around it."""
+
+    def __init__(self, gate: nn.Module) -> None:
+        self.gate = gate
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Any, h: Any) -> Any:
+        new_h = np.tanh(self.gate(self.linear(x)) + h)
+        return new_h, new_h
+
+
+class Loop(nn.Module):
+    """A recurrence over the first axis."""
+
+    def __init__(self) -> None:
+        self.cell = GatedCell(Gate())
+
+    def forward(self, xs: Any) -> Any:
+        h = np.zeros(xs.shape[1:], np.float32)
+        for i in range(xs.shape[0]):
+            y, h = self.cell(xs[i], h)
+        return y, h
+
+
+def test_modules_within_are_scripted_too(x: Any, rng: np.random.Generator) -> None:
+    cell = GatedCell(Gate())
+    with pytest.warns(nbcomp.TraceWarning, match=r"x\.sum\(\) > 0"):
+        nbcomp.trace(cell, x, x)
+    scripted = nbcomp.script(cell)
+    for given in (x, -x):
+        np.testing.assert_allclose(scripted(given, x)[0], cell(given, x)[0], rtol=1e-5)
+    assert "if(" in str(scripted.graph)
+    assert "    else:\n" in scripted.code
+    loop, xs = Loop(), rng.standard_normal((6, 3, 4)).astype(np.float32)
+    found = nbcomp.script(loop)(xs)
+    np.testing.assert_allclose(found[0], loop(xs)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_functions_within_are_scripted_too(x: Any) -> None:
+    def gate(x: Any, *, other: Any = None) -> Any:
+        return x if x.sum() > 0 else (-x if other is None else other)
+
+    def endless(x: Any) -> Any:
+        return endless(x - 1) if x.sum() > 0 else x
+
+    @nbcomp.script
+    def program(x: Any) -> Any:
+        return gate(x * 2) + gate(x - 5, other=x)
+
+    for given in (x, -x, x + 9):
+        np.testing.assert_allclose(program(given), program.__wrapped__(given), rtol=1e-6)
+    recursive = nbcomp.script(lambda x: endless(x))
+    with pytest.warns(nbcomp.NumpyFallback, match="calls within calls"):
+        np.testing.assert_array_equal(recursive(x), endless(x))
+
+
 def test_control_flow_is_printed_as_python(golden: Any) -> None:
     scripted = nbcomp.script(_grown)
     x, w = np.ones(3), np.full(3, 1.5)

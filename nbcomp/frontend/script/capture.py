@@ -9,6 +9,7 @@ from typing import Any
 
 from nbcomp.frontend.objects import attribute, source_of
 from nbcomp.frontend.result import bind
+from nbcomp.frontend.script.functions import Functions
 from nbcomp.frontend.script.interpreter import Interpreter
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.trace import Capture, finish, name_of, signature_of, start
@@ -28,6 +29,8 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     signature = signature_of(function)
     values = bind(signature, args, kwargs, function)
     session, lifter = start(name_of(function))
+    functions = Functions(lambda copy, env: Interpreter(session, copy, env).run())
+    session.interpreted = functions.stand_in
     copy = lifter.lift(function, Source("object", session.name, function))
     lifted = [
         lifter.lift(value, Source("argument", i, name=name), name)
@@ -38,18 +41,25 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
         copy = attribute(copy, name)
     token = EXTRA_METHODS.set(methods)
     try:
-        returned = _run(session, copy, signature, lifted)
+        returned = _run(session, functions, copy, signature, lifted)
         return finish(session, lifter, signature, returned)
     finally:
         session.closed = True
         EXTRA_METHODS.reset(token)
 
 
-def _run(session: Session, function: Any, signature: inspect.Signature, lifted: list[Any]) -> Any:
+def _run(
+    session: Session,
+    functions: Functions,
+    function: Any,
+    signature: inspect.Signature,
+    lifted: list[Any],
+) -> Any:
     """The value of a call: a plain function's statements are interpreted."""
     env = dict(zip(signature.parameters, lifted, strict=True))
     if isinstance(function, types.MethodType):
-        first = next(iter(inspect.signature(function.__func__).parameters))
+        method = functions.copy_of(function.__func__)
+        first = next(iter(inspect.signature(method).parameters))
         env = {first: function.__self__, **env}
-        function = function.__func__
-    return Interpreter(session, function, env).run()
+        function = method
+    return Interpreter(session, functions.copy_of(function), env).run()
