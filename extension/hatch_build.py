@@ -3,7 +3,8 @@
 `nbcomp/labextension/` (the JupyterLab extension) and `nbcomp/display/explorer.js` (the explorer as
 one script for plain pages) are made from this folder unless they already are of its present
 contents.  NBCOMP_LABEXTENSION says what happens when that fails: `auto` warns and goes on without a
-front end, `require` fails, `skip` does not even try.  Node is fetched only where there is none.
+front end, `require` fails, also when a unit test does, `skip` does not even try.  Node is fetched
+only where there is none.
 
     python extension/hatch_build.py      builds in place, for work on the front end
 """
@@ -50,14 +51,15 @@ def built() -> bool:
     return SCRIPT.exists() and STAMP.exists() and STAMP.read_text().strip() == digest()
 
 
-def build() -> None:
-    """Make the front end; raises CalledProcessError or OSError when that fails."""
+def build(tested: bool = False) -> None:
+    """Make the front end, and test its core; raises CalledProcessError or OSError when it fails."""
     folders = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     environment = {**os.environ, "PATH": os.pathsep.join(folders)}
     jlpm = shutil.which("jlpm", path=environment["PATH"])
     if jlpm is None:
         raise FileNotFoundError("jlpm was not found; it is part of the package jupyter-builder")
-    for command in (["install", "--immutable"], ["run", "build:prod"]):
+    commands = [["install", "--immutable"], ["run", "build:prod"], ["run", "unit"]]
+    for command in commands if tested else commands[:2]:
         subprocess.run([jlpm, *command], cwd=FOLDER, env=environment, check=True)
     STAMP.write_text(digest() + "\n")
 
@@ -83,7 +85,7 @@ class FrontEnd(BuildHookInterface):
             return
         if not built():
             try:
-                build()
+                build(tested=self.mode == "require")
             except (subprocess.CalledProcessError, OSError) as error:
                 if self.mode == "require":
                     raise RuntimeError(f"the front end could not be built: {error}") from error

@@ -67,7 +67,7 @@ function explorer(payload: Payload, data: unknown, options: ExploreOptions): HTM
   const context = new Context(payload, note => inspector.show(note));
   context.selection.listen(() => inspector.keep(context.selection.pinned));
   const tabs = new Tabs(viewTabs(context, inspector), 'views of the compilation', 'nbx-views');
-  const search = new Search(context);
+  const search = new Search(context, () => tabs.choose('levels'));
   const { open } = options;
   const bar = h('div', { class: 'nbx-bar nbx-top' }, tabs.list);
   bar.append(h('div', { class: 'nbx-tools' }, context.searchables.length ? search.node : ''));

@@ -23,7 +23,11 @@ export class Search {
   private query = '';
   private timer = 0;
 
-  constructor(private readonly context: Context) {
+  /** `show` brings what is searched into sight. */
+  constructor(
+    private readonly context: Context,
+    private readonly show: () => void
+  ) {
     keepKeys(this.input);
     this.input.addEventListener('input', () => {
       clearTimeout(this.timer);
@@ -70,6 +74,7 @@ export class Search {
     if (!this.total) {
       return;
     }
+    this.show();
     this.at = (this.at + step + this.total) % this.total;
     let left = this.at;
     this.context.searchables.forEach((item, i) => {
