@@ -41,6 +41,7 @@ export class Graph {
   private shown: Folded;
   private planes: Plane[] = [];
   private boxes = new Plane([]);
+  private frames = new Plane([]);
   private hits = new Set<number>();
   private currentHit = -1;
   private active = 0;
@@ -177,8 +178,9 @@ export class Graph {
     const { frames = [], wires = [], boxes, kept } = this.shown;
     const labels = wires.filter(wire => wire.label);
     this.boxes = new Plane(boxes.map((box, i) => ({ at: rectangle(box), make: () => this.box(box, kept[i]!) })));
+    this.frames = new Plane(frames.map(frame => ({ at: rectangle(frame), make: () => outline(frame) })));
     this.planes = [
-      new Plane(frames.map(frame => ({ at: rectangle(frame), make: () => outline(frame) }))),
+      this.frames,
       new Plane(wires.map(wire => ({ at: around(wire.points), make: () => curve(wire) }))),
       new Plane(frames.map(frame => ({ at: rectangle(frame), make: () => this.title(frame) }))),
       new Plane(labels.map(wire => ({ at: around([wire.label_at ?? [0, 0]]), make: () => label(wire) }))),
@@ -258,6 +260,16 @@ export class Graph {
       g.classList.toggle('nbx-hit', this.hits.has(original));
       g.classList.toggle('nbx-now', original === this.currentHit);
       g.setAttribute('aria-pressed', String(relation === Relation.same));
+    }
+    this.paintFolded();
+  }
+
+  /** A folded kernel stands for the chosen boxes inside it. */
+  private paintFolded(): void {
+    const inside = this.options.drawing.boxes.filter(box => this.closed.has(box.group ?? -1));
+    const chosen = new Set(inside.filter(b => this.relation(b) === Relation.same).map(b => b.group));
+    for (const [i, outlined] of this.frames.elements()) {
+      outlined.classList.toggle('nbx-same', chosen.has(this.shown.frames?.[i]?.group));
     }
   }
 

@@ -159,6 +159,7 @@ ${GROUPS.join('\n')}
 .nbx-graph .nbx-small { font-size: 10px; fill: var(--nbx-faint); }
 .nbx-graph .nbx-faint { fill: var(--nbx-faint); font-weight: 400; }
 .nbx-frame { fill: color-mix(in srgb, var(--nbx-g) 9%, transparent); stroke: var(--nbx-g); stroke-width: 1.5; }
+.nbx-frame.nbx-same { stroke: var(--nbx-mark); stroke-width: 3.5; fill: var(--nbx-same); }
 .nbx-dashed { stroke-dasharray: 6 3; }
 .nbx-frame-title { cursor: pointer; font-size: 10.5px; font-weight: 700; }
 .nbx-frame-title rect { fill: color-mix(in srgb, var(--nbx-g) 9%, var(--nbx-sheet)); }

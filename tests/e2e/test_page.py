@@ -126,6 +126,8 @@ def test_boxes_are_found_and_kernels_fold(
     title.click()
     expect(title).to_have_attribute("aria-expanded", "false")
     assert boxes.count() < before
+    line(page, 2).hover()
+    expect(page.locator(".nbx-frame.nbx-same")).to_have_count(1)
     page.get_by_role("button", name="Unfold all kernels").click()
     page.get_by_role("button", name="Fit the graph into the pane").click()
     expect(boxes).to_have_count(before)
