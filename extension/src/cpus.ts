@@ -9,7 +9,8 @@ import { h, keepKeys, visible } from './dom.js';
 import { copyButton, tools } from './files.js';
 import { seconds } from './format.js';
 import { lineNote } from './levels.js';
-import { Listing, type Section } from './listing.js';
+import type { Section } from './line.js';
+import { Listing } from './listing.js';
 import type { Cpu, Kernel } from './schema.js';
 import type { View } from './views.js';
 

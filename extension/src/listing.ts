@@ -5,37 +5,14 @@
  * must not know what the lines mean.
  */
 
-import { h, keepKeys, uniqueId, visible, type Child } from './dom.js';
+import { h, keepKeys, uniqueId, type Child } from './dom.js';
+import { codeLine, coloured, header, occurrences, type Hit, type Section, type Spot } from './line.js';
 import { NOTHING, Relation, type Selection, type Trace } from './selection.js';
-import { pieces, tokens, type Language, type Span } from './tokens.js';
+import type { Span } from './tokens.js';
 
 export const ROW = 18; // pixels; style.ts has the same number
 const DATA = /^\s*\.|:$/; // labels and data of assembly, which are not what a reader looks for
 const OVERSCAN = 12; // lines drawn above and below what is in sight
-
-/** A foldable run of lines: a kernel at one level, or a file. Without a title it has no header. */
-export interface Section {
-  readonly title: string;
-  readonly detail?: string;
-  /** For its colour; -1: none. */
-  readonly number: number;
-  readonly language: Language;
-  readonly lines: readonly string[];
-  readonly traces?: readonly Trace[];
-  /** A word at the right of a line: the compiler's construct. */
-  readonly notes?: readonly string[];
-}
-
-/** Where a line is: its section, and its index there (-1: the header). */
-export interface Spot {
-  readonly section: number;
-  readonly line: number;
-}
-
-export interface Hit extends Spot {
-  readonly start: number;
-  readonly end: number;
-}
 
 export interface ListingOptions {
   readonly label: string;
@@ -225,47 +202,22 @@ export class Listing {
   }
 
   private header({ section }: Spot): HTMLElement {
-    const { title, detail, number } = this.options.sections[section]!;
-    const open = !this.folded.has(section);
-    return h(
-      'div',
-      { class: 'nbx-head', role: 'treeitem', 'aria-level': 1, 'aria-expanded': String(open) },
-      h('span', { class: 'nbx-twist', 'aria-hidden': true }, open ? '▾' : '▸'),
-      number >= 0 && h('span', { class: `nbx-swatch nbx-group-${number % 7}`, 'aria-hidden': true }, `${number + 1}`),
-      h('b', {}, visible(title)),
-      detail && h('span', { class: 'nbx-faint' }, visible(detail))
-    );
+    return header(this.options.sections[section]!, !this.folded.has(section));
   }
 
   private codeLine(spot: Spot): HTMLElement {
     const section = this.options.sections[spot.section]!;
-    const text = section.lines[spot.line]!;
-    const note = section.notes?.[spot.line];
-    return h(
-      'div',
-      { class: `nbx-line ${change(section.language, text)}`, role: 'treeitem', 'aria-level': section.title ? 2 : 1 },
-      ...(this.options.gutter?.(spot) ?? []),
-      h('code', { class: 'nbx-text' }, ...this.coloured(spot, text, section.language)),
-      note && h('span', { class: 'nbx-note' }, visible(note))
-    );
+    return codeLine(section, spot.line, this.options.gutter?.(spot) ?? [], this.code(spot));
   }
 
-  private coloured(spot: Spot, text: string, language: Language): Child[] {
-    const found = this.hits.filter(hit => hit.section === spot.section && hit.line === spot.line);
-    const spans = [
-      ...tokens(text, language, key => !!this.options.help(key)),
-      ...(this.options.decorate?.(spot) ?? []),
-      ...found.map(({ start, end, ...hit }) => ({
-        start,
-        end,
-        kind: this.currentHit?.start === start && same(hit, this.currentHit) ? 'nbx-hit nbx-now' : 'nbx-hit'
-      }))
-    ];
-    return pieces(text, spans).map(piece => {
-      const title = piece.help ? this.options.help(piece.help) : undefined;
-      const kinds = [...piece.kinds, ...(title ? ['nbx-helped'] : [])].join(' ');
-      return kinds ? h('span', { class: kinds, title }, visible(piece.text)) : visible(piece.text);
-    });
+  /** The text of a line in pieces: coloured, with the view's marks and what was searched for. */
+  private code(spot: Spot): Child[] {
+    const found = this.hits
+      .filter(hit => same(hit, spot))
+      .map(hit => ({ start: hit.start, end: hit.end, kind: hit === this.currentHit ? 'nbx-hit nbx-now' : 'nbx-hit' }));
+    const marks = [...(this.options.decorate?.(spot) ?? []), ...found];
+    const { language } = this.options.sections[spot.section]!;
+    return coloured(this.line(spot), language, marks, this.options.help);
   }
 
   private paint(row: number, element: HTMLElement): void {
@@ -288,8 +240,7 @@ export class Listing {
     const code = element.querySelector('code');
     if (code && wanted !== element.dataset['marks']) {
       element.dataset['marks'] = wanted;
-      const section = this.options.sections[spot.section]!;
-      code.replaceChildren(...(this.coloured(spot, this.line(spot), section.language) as Node[]));
+      code.replaceChildren(...(this.code(spot) as Node[]));
     }
   }
 
@@ -426,20 +377,4 @@ function same(a: Spot, b: Spot): boolean {
 function rowOf(event: Event): number | null {
   const element = (event.target as Element).closest<HTMLElement>('[data-row]');
   return element ? Number(element.dataset['row']) : null;
-}
-
-/** The class of a line that a difference adds or removes. */
-function change(language: Language, text: string): string {
-  const kinds: Record<string, string> = language === 'diff' ? { '+': 'nbx-added', '-': 'nbx-removed' } : {};
-  return kinds[text[0] ?? ''] ?? '';
-}
-
-/** Where a lower-case text occurs in a line, whatever the case there. */
-export function occurrences(text: string, query: string): [number, number][] {
-  const found: [number, number][] = [];
-  const lower = text.toLowerCase();
-  for (let at = lower.indexOf(query); query && at >= 0; at = lower.indexOf(query, at + query.length)) {
-    found.push([at, at + query.length]);
-  }
-  return found;
 }

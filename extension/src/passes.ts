@@ -7,7 +7,8 @@ import type { Context } from './context.js';
 import { h, keepKeys, uniqueId, visible } from './dom.js';
 import { copyButton, tools } from './files.js';
 import { count, digits, seconds } from './format.js';
-import { Listing, type Section } from './listing.js';
+import type { Section } from './line.js';
+import { Listing } from './listing.js';
 import type { Pass } from './schema.js';
 import type { View } from './views.js';
 

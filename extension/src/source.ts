@@ -7,7 +7,8 @@ import type { Context, Note } from './context.js';
 import { h, type Child } from './dom.js';
 import { count, percent } from './format.js';
 import { SIGNS } from './inspector.js';
-import { Listing, type Spot } from './listing.js';
+import type { Spot } from './line.js';
+import { Listing } from './listing.js';
 import type { Mark, Place, Source } from './schema.js';
 import type { Span } from './tokens.js';
 

@@ -3,7 +3,7 @@ import test from 'node:test';
 
 import { folded, squeezed, FOLDED } from '../lib/folding.js';
 import { bytes, percent, seconds, si } from '../lib/format.js';
-import { occurrences } from '../lib/listing.js';
+import { occurrences } from '../lib/line.js';
 import { pieces, tokens } from '../lib/tokens.js';
 
 const kinds = (line, language, help = {}) =>
