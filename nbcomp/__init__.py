@@ -15,6 +15,7 @@ _PUBLIC = {
     "compile_for": "nbcomp.pipeline",
     "cpus": "nbcomp.measure.cpus",
     "NumpyFallback": "nbcomp.jitted",
+    "RecompileLimit": "nbcomp.parts",
     "Compiled": "nbcomp.compiled",
     **dict.fromkeys(["TraceWarning", "export", "trace"], "nbcomp.capturing"),
     "GraphModule": "nbcomp.graph_module",

@@ -66,12 +66,17 @@ class Jit(Callable):
         self._said: set[Break] = set()
         self._lock = threading.RLock()
         self._watcher: Any = None
-        self._native = NativeFunction(
+        self._native = self._entry()
+
+    def _entry(self) -> NativeFunction:
+        """A native entry without plans; it knows the defaults as they are now."""
+        self._defaults = _defaults(self.__wrapped__)
+        return NativeFunction(
             self.__name__,
             self.__doc__,
             self.slow_path,
             self.failed,
-            _signature(function),
+            _signature(self.__wrapped__),
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -138,6 +143,8 @@ class Jit(Callable):
             raise error.with_traceback(users_frames(error.__traceback__))  # noqa: B904
 
     def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if _defaults(self.__wrapped__) != self._defaults:
+            self._begin_again()
         if (found := self._find(args, kwargs)) is not None:
             return self._run(*found, args, kwargs)
         key = _call_key(args, kwargs)
@@ -227,6 +234,14 @@ class Jit(Callable):
         self.fallbacks.append(reason)
         message = f"{self.__name__} runs in NumPy{rest}: {reason}"
         warnings.warn(message, NumpyFallback, _users_level())
+
+    def _begin_again(self) -> None:
+        """Forget all variants: the function has other defaults, which they have for arguments."""
+        with self._lock:
+            self.variants.clear()
+            self._native = self._entry()
+            if self._watcher is None:
+                self._native.connect(self)
 
     def _find(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -358,6 +373,13 @@ def _signature(function: Any) -> inspect.Signature | None:
         return inspect.signature(function)
     except (TypeError, ValueError):
         return None
+
+
+def _defaults(function: Any) -> tuple[int, int]:
+    """Which defaults a function has."""
+    python = getattr(function, "__func__", function)
+    defaults, by_name = (getattr(python, n, None) for n in ("__defaults__", "__kwdefaults__"))
+    return id(defaults), id(by_name)
 
 
 def _call_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -93,7 +93,9 @@ class Parts:
     def callable(self) -> Any:
         """The function to call: the newest code."""
         version, made = self._whole
-        if version != self.version:
+        function = self.function
+        same = version == self.version and made.__defaults__ is function.__defaults__
+        if not same or made.__kwdefaults__ is not function.__kwdefaults__:
             with self.lock:
                 made = self._function(self._outlined().whole())
                 made.__defaults__ = self.function.__defaults__

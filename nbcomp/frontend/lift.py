@@ -309,7 +309,8 @@ class Lifter:
         self._copies[id(function)] = (function, seen)
         for attribute in ("__defaults__", "__kwdefaults__"):
             defaults = getattr(function, attribute)
-            setattr(copy, attribute, self._defaults(defaults, step(source, "attr", attribute)))
+            place = step(source, "attr", attribute)
+            setattr(copy, attribute, self._defaults(defaults, place, given))
         copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
         for key, value in vars(function).items():
             lifted = value if key == "__wrapped__" else self.lift(value, step(source, "attr", key))
@@ -344,17 +345,22 @@ class Lifter:
         """Whether values are lifted when the program first uses them: the machine runs it."""
         return self.session.stand_in is not None
 
-    def _defaults(self, defaults: Any, source: Source) -> Any:
-        """Default values; those that cannot change are as constant as the function itself."""
+    def _defaults(self, defaults: Any, source: Source, given: bool) -> Any:
+        """Default values; those that cannot change are as constant as the function itself, unless
+        it is one of many of the same code."""
         if isinstance(defaults, dict):
-            return {k: self._default(v, step(source, "item", k)) for k, v in defaults.items()}
+            pairs = ((k, v, step(source, "item", k)) for k, v in defaults.items())
+            return {k: self._default(v, place, given) for k, v, place in pairs}
         if isinstance(defaults, tuple):
-            return tuple(self._default(v, step(source, "item", i)) for i, v in enumerate(defaults))
+            places = (step(source, "item", i) for i in range(len(defaults)))
+            return tuple(
+                self._default(v, place, given) for v, place in zip(defaults, places, strict=True)
+            )
         return defaults
 
-    def _default(self, value: Any, source: Source) -> Any:
+    def _default(self, value: Any, source: Source, given: bool) -> Any:
         fixed = value is None or type(value) in (*VALUES, int, float)
-        return value if fixed else self.lift(value, source)
+        return value if fixed and not given else self.lift(value, source)
 
     def _copied_cell(self, cell: types.CellType) -> types.CellType:
         """The copy of a closure's cell, empty at first."""

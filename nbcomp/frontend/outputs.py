@@ -235,7 +235,7 @@ def _is_internal(value: Any) -> bool:
     """Whether this belongs to the tracing, or is a function that may hold something that does."""
     if isinstance(value, np.ndarray):
         return type(value) is not np.ndarray or value.dtype.hasobject
-    if type(value).__module__.startswith("nbcomp.frontend."):
+    if type(value).__module__.startswith("nbcomp.frontend.") or isinstance(value, np.errstate):
         return True
     if not callable(value) or isinstance(value, type | np.ufunc | types.BuiltinFunctionType):
         return False

@@ -124,7 +124,8 @@ def _has_no_effects(function: Any) -> bool:
 
 def _of_numpy(module: str, function: Any) -> bool:
     """Whether this is NumPy's, by way of the module the program sees."""
-    wrapped = hasattr(function, "__wrapped__") or isinstance(function, np.ufunc)
+    method = "." in (getattr(function, "__qualname__", None) or "")  # np.errstate.__exit__
+    wrapped = not method and hasattr(function, "__wrapped__") or isinstance(function, np.ufunc)
     return module.split(".")[0] == "numpy" and wrapped
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,6 +63,8 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any], places: 
                     zip(values, signature.parameters.items(), strict=True)
                 )
             ]
+            for guard in _defaults(function):
+                session.guard(guard)
             returned = run(copy, signature, lifted)
             try:
                 return finish(session, lifter, signature, returned)
@@ -75,6 +77,16 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any], places: 
                 raise
         finally:
             session.closed = True
+
+
+def _defaults(function: Any) -> Iterator[ObjectGuard]:
+    """That the function's defaults are still these: they stand among the arguments."""
+    python = getattr(function, "__func__", function)
+    for name in ("__defaults__", "__kwdefaults__"):
+        value = getattr(python, name, None)
+        if value:
+            place = Source("object", python.__name__, python, (("attr", name),))
+            yield ObjectGuard(place, value)
 
 
 def _left_to_python(stop: Stopped, places: Places) -> bool:
