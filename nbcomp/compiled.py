@@ -192,17 +192,11 @@ class Compiled:
 
     def mismatch(self, values: Sequence[Any]) -> str | None:
         """Why these bound arguments are not those it was compiled for; None if they are."""
-        return interpret.mismatch(self.plan, self.native_values(values))
-
-    def native_values(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """The bound arguments with NumPy scalars as 0-d arrays, as the plan expects them."""
-        if not self.capture.numpy_scalars:
-            return tuple(values)
-        return tuple(np.asarray(v) if isinstance(v, np.generic) else v for v in values)
+        return interpret.mismatch(self.plan, tuple(values))
 
     def run(self, values: Sequence[Any]) -> Any:
         """Run on bound arguments that match."""
-        results = interpret.execute(self.plan, self.native_values(values))
+        results = interpret.execute(self.plan, tuple(values))
         if self.plain:
             return results
         return self.finish(results, values)

@@ -207,7 +207,8 @@ class GraphModule:
         value = resolve(guard.source, values)
         array = np.asarray(value)
         found = TensorType(array.dtype, array.shape)
-        kinds = (int, float) if isinstance(guard, ScalarGuard) else (np.ndarray, np.generic)
+        python = isinstance(guard, ScalarGuard) and not issubclass(guard.type, np.generic)
+        kinds = (int, float) if python else (np.ndarray, np.generic)
         if found != node.type or not isinstance(value, kinds):
             what = found if isinstance(value, np.ndarray) else type(value).__name__
             raise NbcompError(

@@ -348,7 +348,7 @@ def _users_level() -> int:
 
 def _native(compiled: Compiled) -> bool:
     """Whether the native entry can check the arguments and give the function's result by itself."""
-    return compiled.plain and compiled.capture.native
+    return compiled.plain
 
 
 def entry_of(compiled: Compiled) -> Any:

@@ -50,10 +50,9 @@ def _bound(
 ) -> tuple[tuple[Any, ...], list[Any]]:
     """The bound arguments, and the arrays that are the graph's inputs."""
     values = bind(compiled.capture.signature, args, kwargs)
-    native = compiled.native_values(values)
     guards = compiled.capture.guards[: len(compiled.captured.inputs)]
     types = [node.type for node in compiled.captured.inputs]
-    found = [resolve(guard.source, native) for guard in guards]
+    found = [resolve(guard.source, values) for guard in guards]
     return values, [np.asarray(v, t.dtype) for v, t in zip(found, types, strict=True)]
 
 

@@ -29,10 +29,12 @@ from nbcomp.pipeline import compile_captured
 from nbcomp.record import Location, Remark
 from nbcomp.runtime import interpret
 from nbcomp.runtime.entry import NativeFunction
-from nbcomp.runtime.plan import Source, ValueGuard
+from nbcomp.runtime.plan import Guard, LengthGuard, Source, ValueGuard
 
 VARIANTS = 16  # of one part; further ones run in Python
-VALUES = 3  # of a number that a part is compiled for before it counts as varying
+# How many values of a number, or lengths of a list, a part may see before they count as varying:
+# arguments of the function often have a few, variables of its loops have many.
+FIRST_VALUES, VALUES = 4, 2
 EMPTY = 2  # captures of a part without any operation before it is given up
 
 # Functions that look at frames and their variables would see what parts leave out.
@@ -87,7 +89,7 @@ class Parts:
         self._partners: dict[Any, Any] = {}
         self._whole: tuple[int, Any] = (-1, None)
         self._entries: dict[tuple[Exit, frozenset[str]], tuple[int, Any]] = {}
-        self.begin(_first(self.instructions), 0)
+        self.begin(flow.first(self.instructions), 0)
 
     @property
     def callable(self) -> Any:
@@ -197,12 +199,6 @@ class Parts:
             return made
 
 
-def _first(instructions: Any) -> int:
-    """The instruction after RESUME."""
-    resume: int = next(i.index for i in instructions if i.name == "RESUME")
-    return resume + 1
-
-
 def strip(error: BaseException) -> None:
     """Take the frames off an error's traceback that stand for one of the user's twice."""
     traceback = error.__traceback__
@@ -284,13 +280,14 @@ class Region:
         try:
             made = compile_captured(parts.function, capture)
         except Unsupported as error:
-            self._nothing(key, error)
+            self._nothing(key, error, bool(varying))
             return None
+        self._empty = 0
         if part is not None and part.exit is not None and part.exit not in self.exits:
             self.exits[part.exit] = part.exit
             parts.version += 1
         self.variants.append(made)
-        if made.plain and made.capture.native:
+        if made.plain:
             self.native.add(made.plan)
         if reason is not None:
             seconds = made.compile_seconds
@@ -300,14 +297,15 @@ class Region:
     def _marker(self, exit: Exit) -> Exit:
         return self.exits.get(exit, exit)
 
-    def _nothing(self, key: Any, error: Unsupported) -> None:
+    def _nothing(self, key: Any, error: Unsupported, varying: bool) -> None:
         self._refused.add(key)
         if error.message:
             self.remarks.append(
                 Remark("missed", "capture", error.message, error.location, error.hint)
             )
         self._empty += 1
-        if self._empty >= EMPTY and not self.variants and self.enabled:
+        useless = varying or not self.variants
+        if self._empty >= EMPTY and useless and self.enabled:
             self.enabled = False
             self.parts.version += 1
 
@@ -323,19 +321,29 @@ class Region:
         warnings.warn(f"{name}, {self.location}: {reason}", RecompileLimit, stacklevel=4)
 
     def _varying(self, args: tuple[Any, ...]) -> frozenset[Source]:
-        """The numbers whose value differed in the variants so far, or differs now."""
+        """The numbers and lengths that differed in the variants so far, or differ now."""
         for variant in self.variants:
             for guard in variant.plan.guards:
-                if isinstance(guard, ValueGuard) and isinstance(guard.value, int | float):
+                assumed = _assumed(guard)
+                if assumed is not None:
                     seen = self._values.setdefault(guard.source, set())
-                    seen.add(guard.value)
+                    seen.add(assumed)
                     with contextlib.suppress(Exception):
-                        seen.add(interpret.resolve(guard.source, args))
-        return frozenset(s for s, seen in self._values.items() if len(seen) >= VALUES)
+                        now = interpret.resolve(guard.source, args)
+                        seen.add(len(now) if isinstance(guard, LengthGuard) else now)
+        most = FIRST_VALUES if self.head.index == flow.first(self.head.instructions) else VALUES
+        return frozenset(s for s, seen in self._values.items() if len(seen) >= most)
 
     def explain(self) -> Iterator[Remark]:
         """What there is to say about it."""
         yield from self.remarks
+
+
+def _assumed(guard: Guard) -> Any:
+    """The number or length that a guard asks for; None for what does not vary."""
+    if isinstance(guard, ValueGuard) and isinstance(guard.value, int | float):
+        return None if isinstance(guard.value, bool) else guard.value
+    return guard.length if isinstance(guard, LengthGuard) else None
 
 
 def _run(variant: Compiled, args: tuple[Any, ...]) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 
 from nbcomp.compiled import Compiled, CompiledKernel
 from nbcomp.errors import NbcompError, PassError, ScheduleError, Unsupported
-from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, leaves, rebuild
+from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, rebuild
 from nbcomp.frontend.trace import Capture, capture
 from nbcomp.graph.branches import If, While, repeat
 from nbcomp.graph.ir import Graph, Node
@@ -379,10 +379,7 @@ class Results:
 
 
 def results_of(captured: Capture) -> Results | None:
-    """How the run time gives a result; None if what is returned is also written elsewhere, or is
-    a NumPy scalar of the caller's, which the run time only has as an array."""
-    if captured.numpy_scalars and any(isinstance(t, Own) for t in leaves(captured.result)):
-        return None
+    """How the run time gives a result; None if what is returned is also written elsewhere."""
     written = _native_writes(captured)
     if len(written) != len(captured.writes):
         return None

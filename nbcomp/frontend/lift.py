@@ -173,6 +173,12 @@ class Lifter:
                 here(),
                 "make an array of it: np.array(...)",
             )
+        if source in self.session.varying:
+            raise Unsupported(
+                f"{source.describe()} has another length from call to call",
+                here(),
+                "make an array of it",
+            )
         keys = tuple(value) if isinstance(value, dict) else ()
         self.session.guard(LengthGuard(source, type(value), len(value), keys))
         pairs = value.items() if isinstance(value, dict) else enumerate(value)

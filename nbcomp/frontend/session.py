@@ -77,6 +77,7 @@ class Session:
         self.stand_in: Callable[[Any], Any] | None = None
         self.interpreted: Callable[[Any], Any] | None = None  # the same, when the source is read
         self.varying: frozenset[Source] = frozenset()
+        self.resumed = False  # captured from the middle of a function: floats vary there
         self.by_source: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
 
     def check(self) -> None:
@@ -147,7 +148,7 @@ class Session:
         for node in inputs:
             read = self.read_of(node)
             if read is not None:
-                if read.source in self.varying:
+                if read.source in self.varying or (self.resumed and type(read.value) is float):
                     raise Unsupported(
                         f"the value of {read.source.describe()}, which differs from call to call,"
                         " is needed here",
@@ -165,15 +166,6 @@ class Session:
     def note_refusal(self, stmt: object, reason: Exception) -> None:
         """Why something is not a loop over elements: told if nothing else is made of it."""
         self.refusals[id(stmt)] = reason
-
-    def assume_numpy_scalars(self) -> None:
-        """Once the value of a NumPy scalar is assumed, assume that of all.
-
-        One that is not is passed to compiled code as an array, as then all NumPy scalars are.
-        """
-        scalars = [r.node for r in self.reads.values() if isinstance(r.value, np.generic)]
-        if self.known_nodes.intersection(scalars):
-            self.assume(r.node for r in self.reads.values() if r.used and r.node in scalars)
 
     def use(self, inputs: Iterable[Node]) -> None:
         """The program depends on the values of these inputs."""

@@ -40,9 +40,7 @@ class Capture:
     function returns, see `rebuild`.  scalar_outputs: 0-d outputs that NumPy would hand out as NumPy
     scalars.  writes: the caller's arrays that the function changes, with the output that is their
     new content, to be copied after all outputs are computed.  disjoint: pairs of guards whose
-    arrays must not overlap.  native: False when an argument is a NumPy scalar, which has no guard
-    of its own: `numpy_scalars` says where, and the caller passes `np.asarray` of it.  frozen: where
-    a value of the example decided.
+    arrays must not overlap.  frozen: where a value of the example decided.
     """
 
     graph: Graph
@@ -53,14 +51,8 @@ class Capture:
     signature: inspect.Signature
     positional: int
     disjoint: tuple[tuple[int, int], ...] = ()
-    numpy_scalars: tuple[Source, ...] = ()
     remarks: tuple[Remark, ...] = ()
     frozen: tuple[CaptureError, ...] = ()
-
-    @property
-    def native(self) -> bool:
-        """Whether the native guards can check every argument."""
-        return not self.numpy_scalars
 
     @property
     def single(self) -> bool:
@@ -179,7 +171,6 @@ def finish(
     lifter.check_unchanged()
     outputs = Outputs(session, lifter, remade)
     result = outputs.tree(returned)
-    session.assume_numpy_scalars()
     written = [r for r in session.reads.values() if r.written]
     writes = tuple((r.source, outputs.add(r.content)) for r in written)
     reached = set(topological(outputs.nodes))
@@ -202,7 +193,6 @@ def finish(
         signature,
         len(signature.parameters),
         _disjoint(used),
-        tuple(r.source for r in used if isinstance(r.value, np.generic)),
         (*session.remarks, *session.unrolled.remarks()),
         tuple(session.freezes),
     )
@@ -232,7 +222,7 @@ def _guard(read: Read, node: Node, graph: Graph) -> ArrayGuard | ScalarGuard:
     if isinstance(value, np.ndarray):
         return ArrayGuard(read.source, value.dtype, value.shape, value.strides, slot, read.written)
     if isinstance(value, np.generic):
-        return ArrayGuard(read.source, value.dtype, (), (), slot)
+        return ScalarGuard(read.source, type(value), slot)
     if isinstance(value, int):
         low, high = _range(node, graph)
         low, high = max(low, read.low), min(high, read.high)

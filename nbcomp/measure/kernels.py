@@ -86,7 +86,7 @@ def _samples(
     plan, writes = compiled.plan, bool(compiled.capture.writes)
     given = (tuple(args), dict(kwargs))
     copies = twin(given) if writes else given
-    values = compiled.native_values(bind(compiled.capture.signature, copies[0], copies[1]))
+    values = bind(compiled.capture.signature, copies[0], copies[1])
     if why := interpret.mismatch(plan, values):
         raise NbcompError(f"{compiled.name} was compiled for other arguments: {why}")
     frame = interpret.framed(plan, values)

@@ -156,6 +156,7 @@ class _Match(Checks):
             at.IS_INT: self._int,
             at.IS_BOOL: self._bool,
             at.IS_OBJECT: self._identity,
+            at.IS_NUMPY: self._numpy_scalar,
         }
         f.switch(self.member("op"), {n: f"op{n}" for n in cases}, "rare")
         for number, block in cases.items():
@@ -220,6 +221,10 @@ class _Match(Checks):
         self.type_is(api(self.f, "bool"))
         is_true = self.value.is_(api(self.f, "True"))
         self._store().store(self.f.select(is_true, 1, 0, "i8"))
+
+    def _numpy_scalar(self) -> None:
+        self.type_is(self.member("first"))
+        self.slots.set_item(self.member("slot"), self.value.at(at.OBVAL))
 
     def _identity(self) -> None:
         self.require(self.value.is_(self.member("first")))

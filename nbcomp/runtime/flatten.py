@@ -160,6 +160,8 @@ class Variant:
         }
 
     def _scalar_check(self, guard: ScalarGuard) -> dict[str, int]:
+        if issubclass(guard.type, np.generic):
+            return {"op": at.IS_NUMPY, "slot": guard.slot, "first": self._kept(guard.type)}
         op = {float: at.IS_FLOAT, int: at.IS_INT, bool: at.IS_BOOL}[guard.type]
         self._stores += 1
         return {

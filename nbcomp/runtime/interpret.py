@@ -307,6 +307,8 @@ def _place(plan: Plan, args: tuple[Any, ...], slots: list[int]) -> list[Any]:
 
 
 def _stored(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, np.generic):
+        return np.array(value)
     kind: Any = {float: np.float64, int: np.int64, bool: np.uint8}[type(value)]
     return np.array(value, kind)
 

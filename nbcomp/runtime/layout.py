@@ -23,6 +23,7 @@ from nbcomp.runtime.emit import Function, Value, struct
 # (tagPyArrayObject_fields), cpython/{floatobject,complexobject}.h, _ctypes/ctypes.h (b_ptr).
 TYPE, SIZE, FLOAT = 8, 16, 16
 DATA, NDIM, DIMS, STRIDES, BASE, DESCR, FLAGS, HANDLER = 16, 24, 32, 40, 48, 56, 64, 88
+OBVAL = 16  # of NumPy's scalars (numpy/arrayscalars.h): all that compute have it there
 KIND = 24  # of PyArray_Descr: one character
 OWNDATA, ALIGNED, WRITEABLE = 0x4, 0x100, 0x400
 
@@ -36,8 +37,8 @@ CHECK = struct(
     slot="i8", first="u8", second="u8", low="i8", high="i8",
 )  # fmt: skip
 GLOBAL, CELL, OBJECT, ITEM, ATTRIBUTE = range(5)
-IS_ARRAY, IS_FLOAT, IS_INT, IS_BOOL, IS_OBJECT = range(5, 10)
-HAS_BITS, EQUALS, SATISFIES, HAS_LENGTH, HAS_KEYS = range(10, 15)
+IS_ARRAY, IS_FLOAT, IS_INT, IS_BOOL, IS_OBJECT, IS_NUMPY = range(5, 11)
+HAS_BITS, EQUALS, SATISFIES, HAS_LENGTH, HAS_KEYS = range(11, 16)
 FETCHED = 2  # what a fetch answers; a check that holds answers 1, a failed one 0
 
 # Two byte ranges, relative to the pointers in two slots, that must not overlap.

@@ -63,7 +63,8 @@ class ArrayGuard:
 @dataclass(frozen=True)
 class ScalarGuard:
     """The value is exactly a Python float, int or bool (`type`), an int within low..high; it is
-    stored as float64, int64 or one byte and `slot` points at it."""
+    stored as float64, int64 or one byte and `slot` points at it.  Or it is exactly of a type of
+    NumPy's scalars, and `slot` points at its value."""
 
     source: Source
     type: type

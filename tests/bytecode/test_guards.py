@@ -119,7 +119,7 @@ def test_a_closure_variable_is_seen() -> None:
         str(y)
         return y + scale
 
-    for scale in (2.0, 3.0, 5, X):  # noqa: B007
+    for scale in (2.0, 3.0, 5, X):
         for _ in range(2):
             np.testing.assert_array_equal(f(X), X * scale + scale)
 
@@ -158,7 +158,7 @@ def test_a_module_attribute_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @nbcomp.jit
     def f(x: Any) -> Any:
-        return config.function(x) * config.scale  # noqa: F821
+        return config.function(x) * config.scale
 
     np.testing.assert_allclose(f(X), np.sin(X) * 2)
     config.scale = 3.0

@@ -1,4 +1,4 @@
-"""Small programs in the shape of those people publish: they do what Python does, mostly compiled."""
+"""Small programs in the shape of those people publish: they do what Python does."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from nbcomp.frontend.lift import Lifter, is_library
 from nbcomp.frontend.location import here
 from nbcomp.frontend.objects import Shadow, super_of
 from nbcomp.frontend.tracer import Tracer
+from nbcomp.runtime.plan import Source
 
 BUILTINS = frozenset(
     getattr(builtins, name)
@@ -125,7 +126,7 @@ def _has_no_effects(function: Any) -> bool:
 def _of_numpy(module: str, function: Any) -> bool:
     """Whether this is NumPy's, by way of the module the program sees."""
     method = "." in (getattr(function, "__qualname__", None) or "")  # np.errstate.__exit__
-    wrapped = not method and hasattr(function, "__wrapped__") or isinstance(function, np.ufunc)
+    wrapped = isinstance(function, np.ufunc) or (not method and hasattr(function, "__wrapped__"))
     return module.split(".")[0] == "numpy" and wrapped
 
 
@@ -155,12 +156,23 @@ def check_own(lifter: Lifter, container: Any, how: str) -> None:
     """Raise `Unsupported` for changing a list, dict or set that the program did not make here."""
     known = lifter.containers.get(id(container))
     if known is not None and known[0] is container:
-        kind = type(container).__name__
-        raise Unsupported(
-            f"the {kind} {known[2].describe()}, which others see, is changed by {how}",
-            here(),
-            "write to an array, or make the list here and return it",
-        )
+        raise changed_by(container, known[2], how)
+
+
+def mutates(container: Any, name: str) -> bool:
+    """Whether a method changes its list, dict or set."""
+    return type(container) in (list, dict, set) and name in MUTATING
+
+
+def changed_by(container: Any, source: Source, how: str) -> Unsupported:
+    """The error for changing an object that others see."""
+    kind = type(container).__name__
+    how = f".{how}(...)" if how.isidentifier() else how
+    return Unsupported(
+        f"the {kind} {source.describe()}, which others see, is changed by {how}",
+        here(),
+        "write to an array, or make the list here and return it",
+    )
 
 
 def refused(function: Any) -> Unsupported:

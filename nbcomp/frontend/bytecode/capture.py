@@ -36,6 +36,7 @@ from nbcomp.record import Location
 from nbcomp.runtime.plan import ObjectGuard, Source
 
 Places = dict[tuple[types.CodeType, int], Unsupported]  # left to Python, and why
+STACKED = "the value before"  # what an expression has computed so far
 MOST_TRIES = 6  # places for a part to end at, the last first
 
 
@@ -245,6 +246,7 @@ class _Run:
         self.head = head
         self.session, self.lifter = start(name_of(head.function))
         self.session.varying = varying
+        self.session.resumed = head.index != flow.first(head.instructions)
         self.machine = Machine(self.session, self.lifter, TABLES[VERSION], places)
         self.session.stand_in = self.machine.stand_in
         self.values = values
@@ -258,7 +260,8 @@ class _Run:
             raise Unsupported(f"{function.__name__} belongs to a library")
         self.frame = Root(self.machine, copy, self._variables(), stop)
         self.frame.index = head.index
-        self.frame.stack = [self._lazy(len(head.names) + k, "") for k in range(head.depth)]
+        first = len(head.names)
+        self.frame.stack = [self._lazy(first + k, STACKED) for k in range(head.depth)]
         self.before = dict(self.frame.variables)
         cells = zip(function.__code__.co_freevars, copy.__closure__ or (), strict=True)
         self.frame.variables.update(cells)
@@ -285,10 +288,13 @@ class _Run:
         return variables
 
     def _lazy(self, k: int, name: str) -> Lazy:
-        return Lazy(self.lifter, self.values[k], Source("argument", k, name=name), name)
+        node = "" if name == STACKED else name
+        return Lazy(self.lifter, self.values[k], Source("argument", k, name=name), node)
 
     def returned(self, marker: Callable[[Exit], Any]) -> Part:
         """The part that ends with the function's own return."""
+        if not self.session.calls:
+            return Part(None, None, None)  # Python returns as fast
         exit = Exit()
         return Part(self._capture(marker(exit), (self.value,)), exit, None)
 

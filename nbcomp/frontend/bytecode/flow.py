@@ -25,6 +25,11 @@ CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
 TRIVIAL = {"POP_TOP", "STORE_FAST", "NOP", "RESUME", "END_FOR", *ALWAYS}
 
 
+def first(instructions: Sequence[Instruction]) -> int:
+    """The first instruction of the user's own: after RESUME."""
+    return next(i.index for i in instructions if i.name == "RESUME") + 1
+
+
 def successors(instructions: Sequence[Instruction], index: int) -> Iterator[int]:
     """Where control goes after an instruction that raises nothing."""
     i = instructions[index]

@@ -18,8 +18,8 @@ from typing import Any
 from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.bytecode import calls
 from nbcomp.frontend.bytecode.instructions import Instruction, decode
-from nbcomp.frontend.bytecode.values import force, noticed
-from nbcomp.frontend.lift import Lifter
+from nbcomp.frontend.bytecode.values import Method, force, noticed
+from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.location import INTERPRETED, here, location_of
 from nbcomp.frontend.namespace import Namespace
 from nbcomp.frontend.session import Session
@@ -346,6 +346,8 @@ class Machine:
     def call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """What a call in the program gives.  Raises `Unsupported` for what may have effects."""
         function = force(function)
+        if type(function) is Method:
+            raise calls.changed_by(function.owner.value, function.owner.source, function.name)
         if isinstance(function, types.MethodType) and self.copy_of(function.__func__):
             return self.call(function.__func__, [function.__self__, *args], kwargs)
         copy = self.copy_of(function)
@@ -397,6 +399,12 @@ class Machine:
         value = _builtin(variables, name)
         self.session.guard(ObjectGuard(Source("global", name, variables), value))
         return value
+
+    def attribute_of(self, value: Any, name: str) -> Any:
+        """`value.name` of what may not have been lifted yet."""
+        if type(value) is Lazy and calls.mutates(value.value, name):
+            return Method(value, name)
+        return self.attribute(force(value), name)
 
     def attribute(self, value: Any, name: str) -> Any:
         """`value.name`."""

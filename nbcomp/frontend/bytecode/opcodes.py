@@ -21,6 +21,7 @@ from nbcomp.frontend.bytecode import calls
 from nbcomp.frontend.bytecode.instructions import Instruction
 from nbcomp.frontend.bytecode.machine import Execute, Frame, Returned, Yielded
 from nbcomp.frontend.bytecode.values import NULL, UNBOUND, Rows, force, noticed
+from nbcomp.frontend.lift import Lazy
 from nbcomp.frontend.location import here
 from nbcomp.frontend.objects import Shadow
 from nbcomp.frontend.tracer import Tracer
@@ -296,19 +297,19 @@ def _build_slice(f: Frame, i: Instruction) -> None:
 
 @op("LOAD_ATTR", table=PYTHON_3_11)
 def _load_attr_311(f: Frame, i: Instruction) -> None:
-    f.push(f.machine.attribute(f.pop(), i.operand))
+    f.push(f.machine.attribute_of(f.raw(), i.operand))
 
 
 @op("LOAD_METHOD", table=PYTHON_3_11)
 def _load_method(f: Frame, i: Instruction) -> None:
-    value = f.machine.attribute(f.pop(), i.operand)
+    value = f.machine.attribute_of(f.raw(), i.operand)
     f.push(NULL)
     f.push(value)
 
 
 @op("LOAD_ATTR", table=PYTHON_3_12)
 def _load_attr(f: Frame, i: Instruction) -> None:
-    value = f.machine.attribute(f.pop(), i.operand)
+    value = f.machine.attribute_of(f.raw(), i.operand)
     if i.arg & 1:
         callable_and_null(f, value)
     else:
@@ -552,7 +553,13 @@ def _get_iter(f: Frame, i: Instruction) -> None:
 
 @op("FOR_ITER")
 def _for_iter(f: Frame, i: Instruction) -> None:
-    values = force(f.stack[-1])
+    if type(f.stack[-1]) is Lazy:
+        raise Unsupported(
+            "the loop is run by Python, its rounds in parts: it had begun before",
+            here(),
+            "nbcomp.script compiles the loop itself",
+        )
+    values = f.stack[-1]
     try:
         f.push(next(values))
     except StopIteration:

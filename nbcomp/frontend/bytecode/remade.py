@@ -14,7 +14,7 @@ from typing import Any
 
 from nbcomp.frontend.bytecode.calls import BOUND
 from nbcomp.frontend.bytecode.machine import Machine
-from nbcomp.frontend.bytecode.values import Rows
+from nbcomp.frontend.bytecode.values import Method, Rows
 from nbcomp.frontend.namespace import Namespace, NumpyModule
 from nbcomp.frontend.result import Record, Static, Tree
 
@@ -27,6 +27,8 @@ ITERATORS = (
 
 def remade(machine: Machine, value: Any, tree: Callable[[Any], Tree]) -> Tree | None:
     """The tree of an object that is made anew; None for any other."""
+    if type(value) is Method:
+        return Record(partial(_attribute, value.name), {"owner": tree(value.owner)})
     if type(value) in ITERATORS:
         return _iterator(value, tree)
     if type(value) is NumpyModule:

@@ -22,6 +22,18 @@ NULL = _Null()
 UNBOUND = _Null()  # a variable that has no value
 
 
+class Method:
+    """A method, of a list, dict or set of the caller's, that changes it: only Python may call it.
+
+    Nothing is assumed about the object.
+    """
+
+    __slots__ = ("name", "owner")
+
+    def __init__(self, owner: Lazy, name: str) -> None:
+        self.owner, self.name = owner, name
+
+
 def force(value: Any) -> Any:
     """The lifted value, of a lazy one; anything else unchanged."""
     return value.get() if type(value) is Lazy else value
