@@ -183,7 +183,7 @@ class GraphModule:
                 lambda args, plan, step, status: self._in_numpy(args),
                 compiled.capture.signature,
             )
-            if compiled.plain and compiled.capture.native:
+            if compiled.plain:
                 self._native.add(compiled.plan)
         return self._native
 
