@@ -272,7 +272,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("function", KINDS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("x", [X, -X, X[::2], np.float32(X)], ids=["x", "-x", "strided", "f32"])
+@pytest.mark.parametrize("x", [X, -X[::2]], ids=["x", "strided"])
 def test_breaks(function: Callable[..., Any], x: Any) -> None:
     f = both(function, x)
     assert f.breaks
