@@ -14,6 +14,7 @@ import threading
 import types
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -29,7 +30,7 @@ from nbcomp.frontend.trace import Capture
 from nbcomp.frontend.trace import capture as capture_by_tracing
 from nbcomp.parts import GENERATORS, Parts, Recompilation, signature_key, why_whole
 from nbcomp.pipeline import compile_captured
-from nbcomp.record import Location
+from nbcomp.record import Location, Remark
 from nbcomp.runtime import interpret
 from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction
@@ -64,6 +65,7 @@ class Jit(Callable):
         self._places: Places = {}
         self._refused: set[Any] = set()
         self._said: set[Break] = set()
+        self.quiet = False  # of a helper that was not asked for: warn of what NumPy computes only
         self._lock = threading.RLock()
         self._watcher: Any = None
         self._native = self._entry()
@@ -196,7 +198,7 @@ class Jit(Callable):
         assert function is not None
         with self._lock:
             if self.parts is None:
-                self.parts = Parts(function, jit)
+                self.parts = Parts(function, _partner, self)
                 if not self.variants:
                     self.disconnect()
 
@@ -232,8 +234,9 @@ class Jit(Callable):
 
     def _warn(self, reason: Unsupported, rest: str) -> None:
         self.fallbacks.append(reason)
-        message = f"{self.__name__} runs in NumPy{rest}: {reason}"
-        warnings.warn(message, NumpyFallback, _users_level())
+        if not self.quiet or "not compiled" in reason.message:
+            message = f"{self.__name__} runs in NumPy{rest}: {reason}"
+            warnings.warn(message, NumpyFallback, _users_level())
 
     def _begin_again(self) -> None:
         """Forget all variants: the function has other defaults, which they have for arguments."""
@@ -275,7 +278,12 @@ class Jit(Callable):
         """By its bytecode, where that is known; else by running it on tracers."""
         function = python_of(self.__wrapped__)
         if function is None or not supported_version():
-            return capture_by_tracing(self.__wrapped__, args, kwargs)
+            traced = capture_by_tracing(self.__wrapped__, args, kwargs)
+            return (
+                traced
+                if function is None
+                else replace(traced, remarks=(*traced.remarks, _unknown_version()))
+            )
         if function.__code__.co_flags & GENERATORS:
             raise Unsupported(f"{self.__name__}: {why_whole(function)}")
         return capture_bytecode(self.__wrapped__, args, kwargs, self._places)
@@ -324,8 +332,7 @@ class Jit(Callable):
         self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         self._refused.add(key)
-        self.fallbacks.append(reason)
-        warnings.warn(f"{self.__name__} runs in NumPy: {reason}", NumpyFallback, _users_level())
+        self._warn(reason, "")
         return self._python(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -380,6 +387,23 @@ def _defaults(function: Any) -> tuple[int, int]:
     python = getattr(function, "__func__", function)
     defaults, by_name = (getattr(python, n, None) for n in ("__defaults__", "__kwdefaults__"))
     return id(defaults), id(by_name)
+
+
+def _partner(function: Any) -> Jit:
+    """A helper that another function in parts calls."""
+    made = Jit(function)
+    made.quiet = True
+    return made
+
+
+def _unknown_version() -> Remark:
+    version = ".".join(map(str, sys.version_info[:2]))
+    return Remark(
+        "missed",
+        "capture",
+        f"the bytecode of Python {version} is not known: the function was run on tracers",
+        hint="nbcomp.script compiles its source",
+    )
 
 
 def _call_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -72,10 +72,13 @@ def why_whole(function: types.FunctionType) -> str:
 class Parts:
     """A function in parts.  `breaks` by instruction, `recompilations` in order.
 
-    substitute: what Python calls in place of a function of the user's that has breaks of its own.
+    substitute: gives what Python calls in place of a function of the user's that has breaks of its
+    own; in place of this one it calls `own`.
     """
 
-    def __init__(self, function: types.FunctionType, substitute: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, function: types.FunctionType, substitute: Callable[[Any], Any], own: Any
+    ) -> None:
         self.function, self._substitute = function, substitute
         self.code = function.__code__
         self.instructions = decode(self.code)
@@ -86,7 +89,7 @@ class Parts:
         self.regions: dict[int, Region] = {}
         self.version = 0
         self.lock = threading.RLock()
-        self._partners: dict[Any, Any] = {}
+        self._partners: dict[Any, Any] = {function: own}
         self._whole: tuple[int, Any] = (-1, None)
         self._entries: dict[tuple[Exit, frozenset[str]], tuple[int, Any]] = {}
         self.begin(flow.first(self.instructions), 0)
@@ -99,7 +102,8 @@ class Parts:
         same = version == self.version and made.__defaults__ is function.__defaults__
         if not same or made.__kwdefaults__ is not function.__kwdefaults__:
             with self.lock:
-                made = self._function(self._outlined().whole())
+                outlined = self._outlined()
+                made = self._function(outlined.whole(), outlined.called)
                 made.__defaults__ = self.function.__defaults__
                 made.__kwdefaults__ = self.function.__kwdefaults__
                 self._whole = (self.version, made)
@@ -139,8 +143,6 @@ class Parts:
 
     def partner(self, function: Any) -> Any:
         """The compiled function that Python calls for another function of the user's."""
-        if function is self.function:
-            return function
         if function not in self._partners:
             self._partners[function] = self._substitute(function)
         return self._partners[function]
@@ -155,11 +157,10 @@ class Parts:
         }
         return Outlined(self.code, stubs, self.resume, strip)
 
-    def _function(self, code: types.CodeType) -> Any:
+    def _function(self, code: types.CodeType, called: tuple[Any, ...]) -> Any:
         function = self.function
-        made = types.FunctionType(
-            code, function.__globals__, function.__name__, None, function.__closure__
-        )
+        closure = (*(function.__closure__ or ()), types.CellType(called))
+        made = types.FunctionType(code, function.__globals__, function.__name__, None, closure)
         made.__qualname__, made.__module__ = function.__qualname__, function.__module__
         return made
 
@@ -194,7 +195,8 @@ class Parts:
         with self.lock:
             version, made = self._entries.get((exit, unbound), (-1, None))
             if version != self.version:
-                made = self._function(self._outlined().enter(exit, unbound))
+                outlined = self._outlined()
+                made = self._function(outlined.enter(exit, unbound), outlined.called)
                 self._entries[exit, unbound] = self.version, made
             return made
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import sys
 import traceback
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -477,3 +479,141 @@ def test_generators_run_in_python() -> None:
 
     with pytest.warns(nbcomp.NumpyFallback, match="generators"):
         same(list(nbcomp.jit(f)(X)), [X * 2, X * 3])
+
+
+# ------------------------------------------------------------------------------ memory and identity
+
+
+def writes_after_a_break(x: Any, y: Any) -> Any:
+    note(x)
+    x[1:] += y[:-1]
+    tail = x[2:]
+    note(tail)
+    tail *= 2
+    np.add(x, 1, out=y)
+    return x, tail, y
+
+
+def identity(x: Any, y: Any) -> Any:
+    z = x * 2
+    return x is y, z is x, x is not None, z + 1
+
+
+def lists(x: Any, y: Any) -> Any:
+    rows = [x, y]
+    rows.append(x + y)
+    note(len(rows))
+    rows[0] = rows[2] * 2
+    kept = {1, 2} | {len(rows)}
+    note(sorted(kept))
+    return rows, kept, rows[1] is y
+
+
+@pytest.mark.parametrize(
+    "function", [writes_after_a_break, identity, lists], ids=lambda f: f.__name__
+)
+def test_memory_and_identity(function: Callable[..., Any]) -> None:
+    both(function, X, X * 2)
+    x = np.arange(6.0)
+    f = nbcomp.jit(function)
+    for make in (lambda v: (v, v), lambda v: (v[:4], v[2:]), lambda v: (v[::2], v[1::2])):
+        for _ in range(2):
+            got, wanted = x.copy(), x.copy()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result, expected = f(*make(got)), function(*make(wanted))
+            same(got, wanted)
+            if function is not lists:
+                same(result, expected)
+
+
+def test_a_read_only_array_is_refused_where_python_does() -> None:
+    def f(x: Any) -> Any:
+        note("before")
+        x[0] = 1.0
+        note("after")
+
+    x = X.copy()
+    g = both(f, x)
+    x.flags.writeable = False
+    SEEN.clear()
+    with pytest.raises(ValueError, match="read-only"):
+        g(x)
+    assert SEEN == [["before"]]
+
+
+def test_recursion_in_parts() -> None:
+    def halve(x: Any) -> Any:
+        if len(x) == 1:
+            return x * 2
+        note(len(x))
+        return halve(x[: len(x) // 2] + 1)
+
+    both(halve, X)
+
+
+def test_endless_recursion_is_pythons_error() -> None:
+    def deeper(x: Any) -> Any:
+        return deeper(x + 1)
+
+    with pytest.raises(RecursionError):
+        nbcomp.jit(deeper)(X)
+
+
+def test_a_function_in_parts_can_be_collected() -> None:
+    def make() -> weakref.ref[Any]:
+        table = np.arange(6.0)
+
+        def f(x: Any) -> Any:
+            y = x + table
+            note(1)
+            return y * 2
+
+        g = nbcomp.jit(f)
+        g(X)
+        g(X)
+        return weakref.ref(table)
+
+    dead = make()
+    gc.collect()
+    assert dead() is None
+
+
+def test_arguments_are_not_kept() -> None:
+    g = nbcomp.jit(prints)
+    x = X.copy()
+    watched = weakref.ref(x)
+    g(x)
+    g(x)
+    SEEN.clear()
+    del x
+    gc.collect()
+    assert watched() is None
+
+
+def test_an_unknown_version_is_traced_with_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nbcomp.jitted.supported_version", lambda: False)
+    f = nbcomp.jit(lambda x: x * 2)
+    same(f(X), X * 2)
+    assert "not known" in str(f.explain())
+
+
+def test_ctrl_c_between_parts_runs_finally() -> None:
+    def f(x: Any) -> Any:
+        try:
+            y = x * 2
+            interrupt()
+            return y + 1
+        finally:
+            note("finally")
+
+    g = nbcomp.jit(f)
+    for _ in range(2):
+        SEEN.clear()
+        with pytest.raises(KeyboardInterrupt):
+            g(X)
+        assert SEEN == [["finally"]]
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt

@@ -238,7 +238,16 @@ def _compare(f: Frame, i: Instruction) -> None:
 @op("IS_OP")
 def _is(f: Frame, i: Instruction) -> None:
     left, right = (noticed(v) for v in f.raws(2))
+    if left is not right and all(_is_callers(f, v) for v in (left, right)):
+        raise Unsupported("whether two arguments are one object is asked by Python", here())
     f.push((left is right) != bool(i.arg))
+
+
+def _is_callers(f: Frame, value: Any) -> bool:
+    """Whether this stands for an array or container of the caller's, which may be another's too."""
+    if type(value) is Tracer:
+        return value._place.storage.read is not None
+    return id(value) in f.machine.lifter.containers
 
 
 @op("CONTAINS_OP")
@@ -738,6 +747,8 @@ def _raise(f: Frame, i: Instruction) -> None:
         raise Unsupported("a `raise` without an exception is run by Python")
     parts = f.pops(i.arg)
     error = parts[0]() if isinstance(parts[0], type) else parts[0]
+    if not isinstance(error, Exception):
+        raise Unsupported(f"{type(error).__name__} is raised by Python")
     if i.arg > 1:
         raise error from parts[1]
     raise error

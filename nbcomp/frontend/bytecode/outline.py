@@ -10,7 +10,7 @@ nothing.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -21,6 +21,9 @@ from nbcomp.frontend.bytecode.instructions import Frame, Handler, Instruction, a
 from nbcomp.frontend.bytecode.values import UNBOUND
 
 RESULT = ".part"  # the variable that holds what a part handed out
+# The free variable that holds what stubs call: constants of code objects would never be collected
+# when they refer back to the function.
+CALLED = ".parts"
 NEW = sys.version_info >= (3, 13)
 FLAGS = 0x4 | 0x8  # *args and **kwargs
 
@@ -39,7 +42,8 @@ class Outlined:
     """A function's instructions with stubs.
 
     resume: called with what a part gave where the code does not know the exit, and the cells; it
-    runs the rest of the function.  strip: takes an error that came from there.
+    runs the rest of the function.  strip: takes an error that came from there.  called: what has to
+    be in the last cell of the closure.
     """
 
     code: CodeType
@@ -47,13 +51,24 @@ class Outlined:
     resume: Callable[..., Any]
     strip: Callable[..., Any]
 
+    @property
+    def called(self) -> tuple[Callable[..., Any], ...]:
+        """`resume`, then the parts in order."""
+        return (self.resume, *(stub.run for stub in self.stubs.values()))
+
     def whole(self) -> CodeType:
         """The function from its beginning."""
         body = self._body()
         code = self.code
         local = (*code.co_varnames, RESULT)
-        frame = Frame(local, code.co_cellvars, code.co_freevars)
-        return assemble(code, body.instructions, frame, body.depth)
+        frame = Frame(local, code.co_cellvars, (*code.co_freevars, CALLED))
+        made = list(body.instructions)
+        copied = next((i for i in body.plain if i.name == "COPY_FREE_VARS"), None)
+        if copied is None:
+            made.insert(0, Instruction("COPY_FREE_VARS", 1))
+        else:
+            copied.arg += 1
+        return assemble(code, made, frame, body.depth)
 
     def enter(self, exit: Exit, unbound: frozenset[str]) -> CodeType:
         """The function from an exit on.
@@ -64,10 +79,7 @@ class Outlined:
         body, code = self._body(), self.code
         names = variables(code)
         stack = [f".stack{k}" for k, full in enumerate(exit.stack) if full]
-        made: list[Instruction] = []
-        if code.co_freevars:
-            made.append(Instruction("COPY_FREE_VARS", len(code.co_freevars)))
-        made.append(Instruction("RESUME"))
+        made = [Instruction("COPY_FREE_VARS", len(code.co_freevars) + 1), Instruction("RESUME")]
         made += [Instruction("DELETE_FAST", operand=n) for n in names if n in unbound]
         values = iter(stack)
         for full in exit.stack:
@@ -75,7 +87,8 @@ class Outlined:
         made.append(Instruction("JUMP_FORWARD", operand=body.plain[exit.index]))
         for i in made:
             i.positions = body.plain[exit.index].positions
-        frame = Frame((*names, *stack, RESULT), code.co_cellvars, code.co_freevars)
+        free = (*code.co_freevars, CALLED)
+        frame = Frame((*names, *stack, RESULT), code.co_cellvars, free)
         return assemble(
             code,
             [*made, *body.instructions],
@@ -121,7 +134,9 @@ class _Body:
             Instruction(i.name, i.arg, i.operand, i.positions, None, i.offset, i.index)
             for i in original
         ]
-        self._stubs = {k: _Stub(self, stub) for k, stub in outlined.stubs.items()}
+        self._stubs = {
+            k: _Stub(self, stub, n) for n, (k, stub) in enumerate(outlined.stubs.items(), 1)
+        }
         for old, new in zip(original, self.plain, strict=True):
             if isinstance(old.operand, Instruction):
                 new.operand = self.target(old.operand.index)
@@ -146,10 +161,10 @@ class _Body:
 
 
 class _Stub:
-    """The instructions before one head."""
+    """The instructions before one head; `number` is that of its part among what is called."""
 
-    def __init__(self, body: _Body, stub: Stub) -> None:
-        self.body, self.stub, self.head = body, stub, stub.head
+    def __init__(self, body: _Body, stub: Stub, number: int) -> None:
+        self.body, self.stub, self.head, self.number = body, stub, stub.head, number
         self.label = Instruction("NOP")
         self.instructions: list[Instruction] = [self.label]
         self.outside: list[Instruction] = []
@@ -184,7 +199,7 @@ class _Stub:
     def _call(self) -> None:
         """result = run(*variables, *stack), the stack left as it is."""
         head = self.head
-        self._function(self.stub.run)
+        self._function(self.number)
         cells = self.body.outlined.code.co_cellvars
         depth = head.depth + 2
         sure = self.body.bound[head.index]
@@ -202,9 +217,14 @@ class _Stub:
         self._finish_call(len(head.names) + head.depth, "part")
         self.add(Instruction("STORE_FAST", operand=RESULT))
 
-    def _function(self, function: Any) -> None:
+    def _function(self, number: int) -> None:
         null = Instruction("PUSH_NULL")
-        self.add(*((constant(function), null) if NEW else (null, constant(function))))
+        found = (
+            Instruction("LOAD_DEREF", operand=CALLED),
+            constant(number),
+            Instruction("BINARY_SUBSCR"),
+        )
+        self.add(*((*found, null) if NEW else (null, *found)))
 
     def _finish_call(self, count: int, mark: str = "") -> None:
         if sys.version_info < (3, 12):
@@ -279,7 +299,7 @@ class _Stub:
     def _unknown(self) -> None:
         """An exit that was found after this code was made: newer code runs the rest."""
         first = len(self.instructions)
-        self._function(self.body.outlined.resume)
+        self._function(0)
         self.add(load(RESULT))
         cells = self.body.outlined.code.co_cellvars
         self.add(*map(closure, cells), Instruction("BUILD_TUPLE", len(cells)))
@@ -303,8 +323,3 @@ class _Stub:
 def closure(name: str) -> Instruction:
     """Push the cell of a variable."""
     return Instruction("LOAD_FAST" if NEW else "LOAD_CLOSURE", operand=name)
-
-
-def compiled_from(code: CodeType, heads: Sequence[Head]) -> frozenset[int]:
-    """The lines of a code object that a part begins at, for the user to see."""
-    return frozenset(h.instructions[h.index].positions[0] or code.co_firstlineno for h in heads)

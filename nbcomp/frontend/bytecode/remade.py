@@ -31,6 +31,8 @@ def remade(machine: Machine, value: Any, tree: Callable[[Any], Tree]) -> Tree | 
         return Record(partial(_attribute, value.name), {"owner": tree(value.owner)})
     if type(value) in ITERATORS:
         return _iterator(value, tree)
+    if type(value) is set:
+        return Record(_set, {f"part{k}": tree(part) for k, part in enumerate(value)})
     if type(value) is NumpyModule:
         return Static(vars(value)["_module"])
     if type(value) is types.CellType:
@@ -68,6 +70,10 @@ def _attribute(name: str, owner: Any) -> Any:
 
 def _method(function: Any, owner: Any) -> types.MethodType:
     return types.MethodType(function, owner)
+
+
+def _set(**parts: Any) -> set[Any]:
+    return set(parts.values())
 
 
 def _cell(value: Any) -> types.CellType:
