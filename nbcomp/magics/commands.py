@@ -217,6 +217,8 @@ class CompilerMagics(Magics):
         title = f"{name}: {count(len(remarks), 'remark')}"
         if refused:
             title += ", it runs in NumPy" if compiled is None else ", some calls run in NumPy"
+        if compiled and compiled.stale:
+            title += f"; stale, since {'; '.join(compiled.stale)}"
         done = done_words(compiled) if compiled else ""
         source = source_of(compiled, merged(remarks)) if compiled else None
         return Explanation(title, tuple(map(remark_row, merged(remarks))), done, source)

@@ -63,6 +63,7 @@ def test_a_report_goes_stale_with_a_global_and_recovers(notebook: Any) -> None:
     report = notebook.run("%compile").result
     assert report.stale == (why,)
     assert "stale: scale had shape" in str(report)
+    assert "stale, since scale had shape" in str(notebook.run("%explain f").result)
     notebook.run("scale = kept")
     assert notebook.run("%compile").result.stale == ()
 

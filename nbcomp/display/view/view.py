@@ -42,8 +42,9 @@ NOTHING = Measured()
 
 
 # Kernels whose machine code, and what passes changed in them, is shown unless all of it is asked
-# for: the costliest ones.
+# for: the costliest ones, and one less in programs of many.
 DETAILED = 3
+MANY = 8
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def view(
     file = compiled.location.file if compiled.location else ""
     status, facts = sentences(compiled, comparison, checks)
     kernels = kernel_rows(compiled)
-    shown = kernels if full else sorted(kernels, key=lambda k: -k.cost)[:DETAILED]
+    shown = kernels if full else _costliest(kernels)
     return View(
         name=compiled.name,
         status=status,
@@ -141,6 +142,12 @@ def view(
         full=full,
         compiled=compiled,
     )
+
+
+def _costliest(kernels: Sequence[KernelRow]) -> Sequence[KernelRow]:
+    """Those of which everything is shown: reading machine code takes time, a few do."""
+    most = DETAILED if len(kernels) <= MANY else DETAILED - 1
+    return sorted(kernels, key=lambda k: -k.cost)[:most]
 
 
 def _fallback_view(fallback: Fallback) -> View:
