@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from benchmarks import timing
-from benchmarks.peers import OWN
+from benchmarks.peers import LIMIT, OWN
 from benchmarks.worker import Answer
 from benchmarks.workloads import Workload
 
@@ -137,8 +137,12 @@ def environment(threads: int, scratch: str) -> dict[str, str]:
 
 
 def contest(workload: Workload, peers: Sequence[str], settings: Settings) -> list[Outcome]:
-    """Time all peers on one row.  NumPy runs first: its answer is what the others are held to."""
+    """Time all peers on one row, and the bare traffic of a row that is about memory.
+
+    NumPy runs first: its answer is what the others are held to.
+    """
     names = ["numpy", *(p for p in peers if p != "numpy")]
+    names += [LIMIT.name] if workload.traffic else []
     settings.log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="nbcomp-bench-") as scratch:
         answer = f"{scratch}/numpy.npz"
@@ -156,7 +160,7 @@ def contest(workload: Workload, peers: Sequence[str], settings: Settings) -> lis
         finally:
             for process in running.values():
                 process.close()
-    return [outcomes[name] for name in peers]
+    return [outcomes[name] for name in (*peers, LIMIT.name) if name in outcomes]
 
 
 def _enter(process: Process, outcome: Outcome, answer: str) -> None:
@@ -165,7 +169,7 @@ def _enter(process: Process, outcome: Outcome, answer: str) -> None:
     outcome.version, outcome.blas = reply.get("version", ""), reply.get("blas", [])
     if "failed" not in reply and outcome.peer == "numpy":
         reply = process.ask("save", answer)
-    if "failed" not in reply:
+    if "failed" not in reply and outcome.peer != LIMIT.name:
         reply = process.ask("first", answer)
         outcome.first, outcome.error = reply.get("seconds"), reply.get("error")
     outcome.failed = reply.get("failed", "")

@@ -54,13 +54,14 @@ def _standing(row: Row) -> str:
     return f"{value:.2f}×" if value >= 1 else f"**behind: {value:.2f}×**"
 
 
-def _share(row: Row, limits: dict[str, float]) -> str:
-    own = medians(row).get("nbcomp")
-    if not row["traffic"] or own is None:
+def _share(row: Row) -> str:
+    """The rate at which nbcomp moves a row's arrays, against that of moving them in the same rounds
+    and nothing else."""
+    own, limit = medians(row).get("nbcomp"), row["limit"]
+    if own is None or limit is None:
         return ""
-    rate = row["bytes"] / own / 1e9
-    best = limits["read"] if row["traffic"] == "read" else max(limits["copy"], limits["stream"])
-    return f"{rate:.1f} GB/s, {rate / best:.0%} of {row['traffic']}"
+    how = {"read": "reading", "copy": "copying"}[row["traffic"]]
+    return f"{row['bytes'] / own / 1e9:.1f} GB/s, {limit['median'] / own:.0%} of {how}"
 
 
 def _cell(outcome: Row, best: str) -> str:
@@ -80,14 +81,13 @@ def times(record: Row) -> list[str]:
     peers = record["peers"]
     header = ["median µs", *(PEERS[p].label for p in peers)]
     header += ["best other / nbcomp", "nbcomp, 10–90 %", "bandwidth"]
-    limits = record["limits"][str(record["threads"])]
     lines = []
     for row in record["rows"]:
         best = best_other(row)
         cells = [_cell(o, best[0] if best else "") for o in row["outcomes"]]
         spread = next((o["time"] for o in row["outcomes"] if o["peer"] == "nbcomp"), None)
         band = f"{microseconds(spread['low'])}–{microseconds(spread['high'])}" if spread else "–"
-        lines.append([row["title"], *cells, _standing(row), band, _share(row, limits)])
+        lines.append([row["title"], *cells, _standing(row), band, _share(row)])
     return _table(header, lines)
 
 

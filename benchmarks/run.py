@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks import machine, report
 from benchmarks.contest import ROOT, Outcome, Settings, contest, environment
-from benchmarks.peers import OWN, PEERS
+from benchmarks.peers import LIMIT, OWN, PEERS
 from benchmarks.workloads import WORKLOADS, Workload
 
 
@@ -56,7 +56,7 @@ def _chosen(
 
 def _default_peers(options: argparse.Namespace) -> str:
     peers_python = Path(options.peers_venv) / "bin/python"
-    return ",".join(PEERS if peers_python.exists() else OWN)
+    return ",".join(PEERS if peers_python.exists() else [p for p in OWN if p in PEERS])
 
 
 def _row(workload: Workload, outcomes: list[Outcome]) -> dict[str, Any]:
@@ -64,13 +64,15 @@ def _row(workload: Workload, outcomes: list[Outcome]) -> dict[str, Any]:
     moved = sum(a.nbytes for a in arrays.values())
     if workload.traffic == "copy":  # the result is as large as the first input
         moved += next(iter(arrays.values())).nbytes
+    limit = next((o.as_dict()["time"] for o in outcomes if o.peer == LIMIT.name), None)
     return {
         "name": workload.name,
         "title": workload.title,
         "tolerance": workload.rtol,
         "traffic": workload.traffic,
         "bytes": moved,
-        "outcomes": [o.as_dict() for o in outcomes],
+        "limit": limit,
+        "outcomes": [o.as_dict() for o in outcomes if o.peer != LIMIT.name],
     }
 
 
@@ -125,7 +127,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         outcomes = contest(WORKLOADS[name], options.peers, settings)
         limits.append(_own("limits", settings))
         rows.append(_row(WORKLOADS[name], outcomes))
-        versions |= {o.peer: o.version for o in outcomes if o.version}
+        versions |= {o.peer: o.version for o in outcomes if o.version and o.peer in PEERS}
         blas += [kernel for o in outcomes for kernel in o.blas if kernel not in blas]
     overheads = [] if options.no_overhead else _own("overhead", settings)
     others = machine.busy() - work - (_cpu_seconds() - mine)

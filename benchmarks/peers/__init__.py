@@ -51,7 +51,7 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
-OWN = ("numpy", "nbcomp")  # run in nbcomp's own environment
+OWN = ("numpy", "nbcomp", "limit")  # run in nbcomp's own environment
 
 PEERS: dict[str, Peer] = {
     peer.name: peer
@@ -69,3 +69,4 @@ PEERS: dict[str, Peer] = {
         Peer("tinygrad", "tinygrad", "tinygrad_jit", "prepare", "tinygrad"),
     )
 }
+LIMIT = Peer("limit", "the memory", "limit", "prepare", "nbcomp")  # in turn with the contestants

@@ -36,11 +36,11 @@ ATTRIBUTES = '"prefer-vector-width"="512" "min-legal-vector-width"="512" nounwin
 # --------------------------------------------------------------------------------- the probes' code
 
 
-def _step(name: str, vector: int, before: str, body: str, after: str) -> str:
+def _step(name: str, vector: int, before: str, body: str, after: str, streams: int = 1) -> str:
     """A step of a plan: params[1] times the body, %i walking over 0..params[0] bytes, in circles.
 
-    Chunk number `begin` works at that many times params[0] bytes from the start of the two buffers.
-    vector: bytes the body walks at a time.
+    Chunk number `begin` works at that many times streams · params[0] bytes from the start of the
+    two buffers.  vector: bytes the body walks at a time.
     """
     return f"""
 define i64 @{name}(ptr %buffers, ptr %params, i64 %begin, i64 %end) #0 {{
@@ -51,7 +51,8 @@ entry:
   %other = getelementptr i8, ptr %params, i64 8
   %n = load i64, ptr %params
   %times = load i64, ptr %other
-  %start = mul i64 %begin, %n
+  %chunk = mul i64 %n, {streams}
+  %start = mul i64 %begin, %chunk
   %from = getelementptr i8, ptr %source, i64 %start
   %to = getelementptr i8, ptr %target, i64 %start
   br label %loop
@@ -115,7 +116,8 @@ def _read(streams: int) -> str:
             f"  %b{k} = fadd {kind} %a{k}, %x{k}",
         ]
 
-    return _step(f"read{streams}", vectors * VECTOR, *_accumulators(kind, 8, update))
+    name, parts = f"read{streams}", _accumulators(kind, 8, update)
+    return _step(name, vectors * VECTOR, *parts, streams=streams)
 
 
 def _fma(name: str, element: str, size: int) -> str:
@@ -161,6 +163,24 @@ def nothing() -> Callable[[], int]:
     """A step that does nothing, ready to be run: what calling one takes."""
     empty = (ctypes.c_void_p * 1)(), (ctypes.c_int64 * 1)()
     return pool.prepared(probes()["nothing"], *empty, 1, 0)
+
+
+READS = tuple(f"read{n}" for n in STREAMS)
+
+
+def prepared_probe(
+    name: str, source: Any, target: Any, size: int, threads: int
+) -> Callable[[], int]:
+    """A probe of memory that walks `size` bytes of two arrays once, ready to be run.
+
+    name: "copy", "stream" or one of `READS`.  Each thread has a part of its own.
+    """
+    part = size // threads // 4096 * 4096
+    streams = int(name[4:]) if name in READS else 1
+    step = VECTOR * (8 // streams if name in READS else 4)
+    buffers = (ctypes.c_void_p * 2)(source.ctypes.data, target.ctypes.data)
+    params = (ctypes.c_int64 * 2)(part // streams, part // streams // step)
+    return pool.prepared(probes()[name], buffers, params, threads, 1 if threads > 1 else 0)
 
 
 # -------------------------------------------------------------------------------------- measuring

@@ -86,6 +86,7 @@ def _record(own: float) -> dict[str, Any]:
     outcomes = [_outcome("numpy", 2e-3), _outcome("nbcomp", own), _outcome("jax", 0, "too old")]
     rates = {"copy": 20.0, "stream": 40.0, "read": 30.0, "fma": 100.0}
     row = {"name": "r", "title": "a row", "traffic": "copy", "bytes": 2e7, "outcomes": outcomes}
+    row["limit"] = {"median": 5e-4, "low": 4e-4, "high": 6e-4}
     return {
         "machine": {"processor": "some", "python": "3.11", "blas": ["openblas"]},
         "threads": 1,
@@ -104,7 +105,7 @@ def test_the_table_says_where_nbcomp_is_ahead() -> None:
     text = report.markdown(_record(1e-3))
     assert "| a row | **2,000** | 1,000 | ✗ | 2.00× |" in text
     assert "behind on none" in text
-    assert "20.0 GB/s, 50% of copy" in text
+    assert "20.0 GB/s, 50% of copying" in text
     assert "- JAX, a row: too old" in text
 
 
@@ -139,3 +140,14 @@ def test_unknown_names_are_refused(options: str, capsys: pytest.CaptureFixture[s
 
 def test_every_peer_is_named_once() -> None:
     assert len({peer.label for peer in PEERS.values()}) == len(PEERS)
+
+
+def test_memory_is_timed_in_turn_with_rows_about_memory(tmp_path: Path) -> None:
+    out = tmp_path / "benchmark"
+    short = "--rows layernorm --peers numpy,nbcomp --rounds 1 --seconds 0.02 --no-overhead"
+    run.main([*short.split(), "--out", str(out)])
+    record = json.loads(out.with_suffix(".json").read_text())
+    (row,) = record["rows"]
+    assert [o["peer"] for o in row["outcomes"]] == ["numpy", "nbcomp"]
+    assert row["limit"]["median"] > 0
+    assert "% of copying" in out.with_suffix(".md").read_text()
