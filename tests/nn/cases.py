@@ -75,6 +75,7 @@ case(
     (2, 3, 8, 9),
 )
 case("max_pool2d_unbatched", lambda nn: nn.MaxPool2d(2), (3, 6, 6))
+case("max_pool1d_no_window_beyond", lambda nn: nn.MaxPool1d(2, 3, ceil_mode=True), (2, 3, 6))
 case("avg_pool1d", lambda nn: nn.AvgPool1d(3, 2, padding=1), (2, 3, 9))
 case("avg_pool2d", lambda nn: nn.AvgPool2d(2), (2, 3, 7, 8))
 case("avg_pool2d_ceil", lambda nn: nn.AvgPool2d(3, 2, padding=1, ceil_mode=True), (2, 3, 8, 8))

@@ -465,6 +465,8 @@ def test_a_pattern_leaves_alone_what_is_read_elsewhere(x: Any) -> None:
 
     traced = nbcomp.trace(program, x)
     assert not nbcomp.replace_pattern(traced, lambda x: np.log(np.exp(x)), lambda x: x)
+    elsewhere = nbcomp.trace(lambda x: np.log(e := np.exp(x)) + e.sum(), x)
+    assert not nbcomp.replace_pattern(elsewhere, lambda x: np.log(np.exp(x)), lambda x: x)
     alone = nbcomp.trace(lambda x: np.log(np.exp(x)) + 1, x)
     assert len(nbcomp.replace_pattern(alone, lambda x: np.log(np.exp(x)), lambda x: x * 1.0)) == 1
     np.testing.assert_allclose(alone(x), x + 1, rtol=1e-6)
