@@ -25,8 +25,9 @@ from nbcomp.frontend.bytecode.machine import (
     TooLong,
     stopped,
 )
-from nbcomp.frontend.bytecode.opcodes import TABLES, VERSION
+from nbcomp.frontend.bytecode.opcodes import TABLES
 from nbcomp.frontend.bytecode.remade import method, remade
+from nbcomp.frontend.bytecode.table import VERSION
 from nbcomp.frontend.bytecode.values import NULL, UNBOUND
 from nbcomp.frontend.lift import Lazy
 from nbcomp.frontend.location import location_of
@@ -156,7 +157,7 @@ class Exit:
 
 @dataclass(frozen=True)
 class Part:
-    """What a function does from one place on.  graph: None if nothing of it can be compiled."""
+    """What a function does from one place on; no capture if nothing of it can be compiled."""
 
     capture: Capture | None
     exit: Exit | None
