@@ -98,7 +98,7 @@ export class Levels {
         requestAnimationFrame(() => pane.revealRelated());
       }
     };
-    return { name, title, make: () => pane.node, shown };
+    return { name, title, make: () => pane.node, shown, keep: name === 'graph' };
   }
 
   private columns(): void {

@@ -95,6 +95,8 @@ ${GROUPS.join('\n')}
 .nbx-source { height: calc(var(--nbx-height) + 64px); }
 .nbx-source > .nbx-code { flex: 0 1 auto; min-height: 60px; }
 .nbx-levels { min-width: 0; }
+.nbx-panels { position: relative; }
+.nbx-away { position: absolute; left: 0; right: 0; top: 0; content-visibility: hidden; pointer-events: none; }
 .nbx-levels > .nbx-bar { flex-wrap: nowrap; }
 .nbx-column-title { display: none; }
 .nbx-side-by-side { display: flex; overflow-x: auto; align-items: stretch; gap: 12px; }

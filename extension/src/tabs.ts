@@ -12,6 +12,8 @@ export interface Tab {
   readonly make: () => Node;
   /** Called each time it is shown. */
   readonly shown?: () => void;
+  /** Stays laid out while another one is shown, because laying it out again is slow. */
+  readonly keep?: boolean;
 }
 
 export class Tabs {
@@ -47,7 +49,6 @@ export class Tabs {
     keepKeys(chooser);
     chooser.addEventListener('click', () => this.choose(tab.name));
     const body = h('div', { class: 'nbx-panel', role: 'tabpanel', id: panel, 'aria-labelledby': id });
-    body.hidden = true;
     this.buttons.set(tab.name, chooser);
     this.bodies.set(tab.name, body);
     this.list.append(chooser);
@@ -64,8 +65,8 @@ export class Tabs {
     for (const [other, chooser] of this.buttons) {
       chooser.setAttribute('aria-selected', String(other === name));
       chooser.tabIndex = other === name ? 0 : -1;
-      this.bodies.get(other)!.hidden = other !== name;
     }
+    this.tabs.forEach(other => this.away(other, other !== tab));
     this.fill(tab);
     tab.shown?.();
   }
@@ -74,7 +75,7 @@ export class Tabs {
   showAll(all: boolean): void {
     this.panels.classList.toggle('nbx-all', all);
     for (const tab of this.tabs) {
-      this.bodies.get(tab.name)!.hidden = !all && tab.name !== this.current;
+      this.away(tab, !all && tab.name !== this.current);
       if (all) {
         this.fill(tab);
       }
@@ -86,6 +87,15 @@ export class Tabs {
     const badge = this.buttons.get(name)?.querySelector('.nbx-badge');
     if (badge && badge.textContent !== (number ? String(number) : '')) {
       badge.textContent = number ? String(number) : '';
+    }
+  }
+
+  private away({ name, keep }: Tab, away: boolean): void {
+    const body = this.bodies.get(name)!;
+    if (keep) {
+      body.classList.toggle('nbx-away', away);
+    } else {
+      body.hidden = away;
     }
   }
 
