@@ -170,7 +170,9 @@ class Arithmetic(WholeNumbers):
         wanted = [self.weak_dtype(s, args, compares) for s in scalars]
         *ins, out = _loop_of(function, wanted)
         perhaps = [(s.kind.as_python or s.kind).weak for s in scalars]
-        if any(s.kind.mixed for s in scalars) and _loop_of(function, perhaps) != (*ins, out):
+        fixed = any(s.kind.python is None and not s.kind.mixed for s in scalars)
+        mixed = fixed and any(s.kind.mixed for s in scalars)
+        if mixed and _loop_of(function, perhaps) != (*ins, out):
             raise NotElements(
                 "a number that is Python's on one way and NumPy's on another meets one of another"
                 f" dtype: what np.{fn} gives depends on the way",

@@ -23,6 +23,7 @@ from nbcomp.frontend.script.loops import has_jumps
 from nbcomp.frontend.script.region import free_names, write_region
 from nbcomp.frontend.script.repeating import Repeat
 from nbcomp.frontend.script.source import Source, names_in, source_of
+from nbcomp.frontend.script.values import NotElements
 from nbcomp.frontend.session import Session
 from nbcomp.graph.ir import Node, at
 from nbcomp.ops.operand import constant
@@ -103,10 +104,28 @@ class Interpreter(Asker):
         method: Callable[[Any, set[str]], None] | None = getattr(
             self, f"stmt_{type(node).__name__}", None
         )
-        if method is not None:
+        if isinstance(node, ast.For | ast.While) and method is not None:
+            self.loop_statement(node, method, needed)
+        elif method is not None:
             method(node, needed)
         else:
             self.execute(node)
+
+    def loop_statement(
+        self, node: ast.stmt, method: Callable[[Any, set[str]], None], needed: set[str]
+    ) -> None:
+        """A loop that is not one over elements; where it is neither, why it was not is told."""
+        try:
+            method(node, needed)
+        except NbcompError as error:
+            why = self.session.refusals.get(id(node))
+            mine = isinstance(why, NotElements) and "whole array" not in why.reason
+            if not mine or "only at run time" not in error.message:
+                raise
+            assert isinstance(why, NotElements)
+            part = why.node if why.node is not None else node
+            reason = f"{why.reason}, and as a loop over whole arrays: {error.message}"
+            raise Unsupported(reason, self.source.at(part), why.hint) from None
 
     def if_statement(
         self, node: ast.If, rest: list[ast.stmt], needed: set[str], last: bool

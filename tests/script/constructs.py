@@ -1,0 +1,208 @@
+"""The constructs of docs/capture.md, each as a small program: name, function, arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+CONSTRUCTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+X = np.array([1.5, -2.0, 3.0, 0.5, -1.0])
+M = np.arange(12.0).reshape(3, 4)
+
+
+def construct(name: str, *args: Any) -> Callable[[Any], Any]:
+    """Declare the program of a construct."""
+
+    def register(function: Any) -> Any:
+        CONSTRUCTS[name] = (function, args)
+        return function
+
+    return register
+
+
+@construct("`if` / `elif` / `else` on array values", X)
+def _if(x: Any) -> Any:
+    if x.sum() > 10:
+        y = x
+    elif x.sum() > 0:
+        y = -x
+    else:
+        y = x * 0
+    return y
+
+
+@construct("`a if test else b` on array values", X)
+def _if_expression(x: Any) -> Any:
+    return x if x.sum() > 0 else -x
+
+
+@construct("`and`, `or`, `not` and chains on array values", X)
+def _boolean(x: Any) -> Any:
+    return x * 2 if 0 < x.sum() < 10 and not x.max() > 5 else x
+
+
+@construct("`while` on array values", X)
+def _while(x: Any) -> Any:
+    while np.abs(x).max() > 1:
+        x = x / 2
+    return x
+
+
+@construct("early `return` on array values", X)
+def _return(x: Any) -> Any:
+    if x.max() > 100:
+        return x
+    return x + 1
+
+
+@construct("loop over elements: `for i in range(n)`", X)
+def _elements(x: Any) -> Any:
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i] * i
+    return s
+
+
+@construct("nested loops, reading and writing elements", M)
+def _nested(m: Any) -> Any:
+    out = np.zeros(m.shape)
+    for i in range(m.shape[0]):
+        for j in range(m.shape[1]):
+            out[i, j] = m[i, j] * i - j
+    return out
+
+
+@construct("`for x in array`, `enumerate`, `zip`", X)
+def _iteration(x: Any) -> Any:
+    s = 0.0
+    for v in x:
+        s += v
+    for i, v in enumerate(x):
+        s += i * v
+    for a, b in zip(x, x[::-1]):  # noqa: B905
+        s += a * b
+    return s
+
+
+@construct("`break`, `continue`, `else` of a loop", X)
+def _jumps(x: Any) -> Any:
+    s = 0.0
+    for v in x:
+        if v < -1.5:
+            continue
+        if v > 2.5:
+            break
+        s += v
+    else:
+        s = -1.0
+    return s
+
+
+@construct("`while` over numbers", 97)
+def _numbers(n: Any) -> Any:
+    steps = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+@construct("early `return` from a loop", X)
+def _find(x: Any) -> Any:
+    for i in range(len(x)):
+        if x[i] > 2:
+            return i
+    return -1
+
+
+@construct("tuples and unpacking", X)
+def _tuples(x: Any) -> Any:
+    a, b = 0.0, 1.0
+    for v in x:
+        a, b = b, a + v
+    return a, b
+
+
+@construct("nested functions and closures", X)
+def _inner(x: Any) -> Any:
+    k = 2.0
+
+    def scaled(v: Any) -> Any:
+        return v * k
+
+    s = 0.0
+    for v in x:
+        s += scaled(v)
+    return s
+
+
+def _helper(v: Any, low: Any = 0.0) -> Any:
+    if v < low:
+        return low
+    return v * 2
+
+
+@construct("helper functions, default arguments", X)
+def _helpers(x: Any) -> Any:
+    s = 0.0
+    for v in x:
+        s += _helper(v) + _helper(v, low=1.0)
+    return s
+
+
+@construct("`assert` and `raise`", X)
+def _assertion(x: Any) -> Any:
+    for v in x:
+        assert v < 2, "too large"
+    return x
+
+
+@construct("augmented assignment to elements", X)
+def _augmented(x: Any) -> Any:
+    for i in range(1, len(x)):
+        x[i] += x[i - 1]
+        x[i] *= 0.5
+    return x
+
+
+@construct("slices: a row, a column, all of one value", M)
+def _slices(m: Any) -> Any:
+    for i in range(m.shape[0]):
+        row = m[i]
+        m[i, 1:3] = row[0]
+    return m
+
+
+@construct("`math` and NumPy functions of numbers", X)
+def _functions(x: Any) -> Any:
+    s = 0.0
+    for v in x:
+        s += math.floor(v) + np.maximum(v, 0) + abs(v) + min(v, 1.0)
+    return s
+
+
+@construct("index out of bounds raises IndexError", X)
+def _bounds(x: Any) -> Any:
+    s = 0.0
+    for i in range(len(x) + 1):
+        s += x[i]
+    return s
+
+
+@construct("ints beyond 64 bits stay exact", 50)
+def _large(n: Any) -> Any:
+    product = 1
+    for i in range(1, n):
+        product *= i
+    return product
+
+
+@construct("a variable that is not always assigned", X)
+def _unassigned(x: Any) -> Any:
+    for v in x:
+        if v > 100:
+            found = v
+    return found
