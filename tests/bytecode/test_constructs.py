@@ -25,6 +25,7 @@ def documented() -> dict[str, dict[str, str]]:
     ]
     start = next(k for k, row in enumerate(rows) if row[0] == "construct")
     head, body = rows[start], rows[start + 1 :]
+    body = [row for row in body if len(row) == len(head)]  # other tables have fewer columns
     return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in body}
 
 
