@@ -24,7 +24,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import nbcomp
 from nbcomp.errors import Frames, users_frames
-from nbcomp.magics.recording import Call, Recording, is_compiled
+from nbcomp.magics.recording import Call, Recording, in_parts, is_compiled
 from nbcomp.measure.arguments import twin
 from nbcomp.types import TensorType
 
@@ -315,7 +315,7 @@ def function_named(shell: InteractiveShell, name: str) -> Any:
             or f"{name} is not a compiled function: define it in a %%compile cell, or call it with "
             f"%compile {name}(…)"
         )
-    if function.compiled is None and not function.fallbacks:
+    if function.compiled is None and not function.fallbacks and not function.breaks:
         raise UsageError(f"{name} has not been compiled yet: call it once")
     return function
 
@@ -323,6 +323,8 @@ def function_named(shell: InteractiveShell, name: str) -> Any:
 def compiled_named(shell: InteractiveShell, name: str) -> Any:
     """The newest variant of the function of that name; UsageError says why there is none."""
     function = function_named(shell, name)
+    if function.compiled is None and function.breaks:
+        raise UsageError(f"{name} is not one graph: {in_parts(function).message}")
     if function.compiled is None:
         reason = function.fallbacks[-1]
         where = f" ({reason.location})" if reason.location else ""

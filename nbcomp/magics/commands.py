@@ -213,9 +213,15 @@ class CompilerMagics(Magics):
             Remark("missed", "numpy", r.message, r.location, r.hint) for r in function.fallbacks
         ]
         compiled = function.compiled
-        remarks = [*refused, *(compiled.explain(args.llvm) if compiled else ())]
+        breaks = [
+            Remark("missed", "break", why.reason, why.location, why.hint) for why in function.breaks
+        ]
+        remarks = [*breaks, *refused, *(compiled.explain(args.llvm) if compiled else ())]
         title = f"{name}: {count(len(remarks), 'remark')}"
-        if refused:
+        if breaks:
+            graphs = count(len(function.explain().graphs), "graph")
+            title += f", it runs in parts: {graphs}, {count(len(breaks), 'break')}"
+        elif refused:
             title += ", it runs in NumPy" if compiled is None else ", some calls run in NumPy"
         if compiled and compiled.stale:
             title += f"; stale, since {'; '.join(compiled.stale)}"

@@ -165,6 +165,18 @@ def test_loading_imports_no_plotting_library_and_no_compiler() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
+def test_a_function_in_parts_is_explained(data: Any) -> None:
+    data.value(
+        "%%compile\ndef p(v):\n    w = v * 2\n    print(end='')\n    return w.sum() + 1\np(x)"
+    )
+    said = str(data.value("%explain p"))
+    assert "it runs in parts: 2 graphs, 1 break" in said
+    assert "print(...) may have effects" in said
+    result = data.run("%ir p")
+    error = result.error_in_exec or result.error_before_exec
+    assert "is not one graph" in str(error)
+
+
 def test_explain_after_a_fallback_gives_the_reason(data: Any) -> None:
     data.value("%%compile\ndef h(v):\n    return np.fft.fft(v)\nh(x)")
     said = str(data.value("%explain h"))
