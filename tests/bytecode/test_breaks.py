@@ -552,6 +552,34 @@ def test_recursion_in_parts() -> None:
     both(halve, X)
 
 
+class Base:
+    def step(self, x: Any) -> Any:
+        return x + 1
+
+
+class Derived(Base):
+    factor = 3.0
+
+    @nbcomp.jit
+    def step(self, x: Any) -> Any:
+        y = super().step(x) * 2
+        note(type(y).__name__, type(self) is Derived)
+        return super().step(y) + self.factor
+
+
+def test_methods_and_super_in_parts() -> None:
+    jitted: Jit = Derived.__dict__["step"]
+    for k in range(3):
+        model = Derived()
+        model.factor = float(k)
+        SEEN.clear()
+        same(model.step(X), (X + 1) * 2 + 1 + k)
+        assert SEEN == [["ndarray", True]]
+    assert [b.location.line for b in jitted.breaks] == [
+        jitted.__wrapped__.__code__.co_firstlineno + 3
+    ]
+
+
 def test_endless_recursion_is_pythons_error() -> None:
     def deeper(x: Any) -> Any:
         return deeper(x + 1)

@@ -121,12 +121,15 @@ class Break:
     nulls: tuple[int, ...]  # positions of empty entries in the stack
     error: Exception
     location: Location
+    within: Location | None = None  # in a function that is called here
 
     @property
     def reason(self) -> str:
         """In the user's terms."""
         if isinstance(self.error, NbcompError):
-            return self.error.message
+            within = self.within
+            where = f"in {within.function}, line {within.line}: " if within is not None else ""
+            return where + self.error.message
         return f"{type(self.error).__name__} is raised here: {self.error}"
 
     @property
@@ -227,6 +230,8 @@ def break_of(stop: Stopped) -> Break:
     error = stop.error.with_traceback(None)
     error.__context__ = error.__cause__ = None  # frames would keep values alive
     inner = error.location if isinstance(error, NbcompError) else None
+    if stop.called is not None:
+        return Break(i.index, len(frame.stack), nulls, error, place, inner)
     return Break(i.index, len(frame.stack), nulls, error, inner or place)
 
 
