@@ -92,8 +92,10 @@ def _show_without_frames(shell: Any) -> None:
 # ---------------------------------------------------------------------------------------- cells
 
 
-def run_cell(shell: InteractiveShell, text: str, inputs: str = "") -> Outcome:
-    """Execute a cell as Python does, the functions it defines compiled.
+def run_cell(
+    shell: InteractiveShell, text: str, inputs: str = "", way: Callable[[Any], Any] | None = None
+) -> Outcome:
+    """Execute a cell as Python does, the functions it defines compiled (`way`: by `nbcomp.jit`).
 
     The calls to report are those its last statement makes, or the last statement that makes any.
     Only when the cell holds nothing but definitions, the last function it defines is called: with
@@ -116,7 +118,7 @@ def run_cell(shell: InteractiveShell, text: str, inputs: str = "") -> Outcome:
         )
     defined: list[str] = []
     with Recording() as recording:
-        value = _run(shell, tree, name, recording, defined)
+        value = _run(shell, tree, name, recording, defined, way)
     defined = list(dict.fromkeys(n for n in defined if is_compiled(namespace.get(n))))
     if recording.calls:
         return Outcome(value, recording.calls)
@@ -139,7 +141,12 @@ def _defines(statement: ast.stmt) -> bool:
 
 
 def _run(
-    shell: InteractiveShell, tree: ast.Module, name: str, recording: Recording, defined: list[str]
+    shell: InteractiveShell,
+    tree: ast.Module,
+    name: str,
+    recording: Recording,
+    defined: list[str],
+    way: Callable[[Any], Any] | None = None,
 ) -> Any:
     """Execute the statements one by one; the value of the last one if it is an expression."""
     __tracebackhide__ = True
@@ -154,7 +161,7 @@ def _run(
             value = _run_last(shell, statement, name, recording)
         else:
             exec(_code(shell, ast.Module([statement], []), name, "exec"), namespace)
-        for new in compile_definitions(namespace, name):
+        for new in compile_definitions(namespace, name, way):
             defined.append(new)
             recording.watch(namespace[new])
     return value
@@ -197,9 +204,11 @@ def _cell_number(shell: InteractiveShell) -> int:
     return len(history.input_hist_parsed) - 1 if history else shell.execution_count
 
 
-def compile_definitions(namespace: Namespace, filename: str) -> list[str]:
+def compile_definitions(
+    namespace: Namespace, filename: str, way: Callable[[Any], Any] | None = None
+) -> list[str]:
     """Replace each function that was defined in this cell by its compiled form; their names, in
-    order.
+    order.  way: what compiles, `nbcomp.jit` unless another is given.
     """
     own = [
         (value.__code__.co_firstlineno, name)
@@ -209,7 +218,7 @@ def compile_definitions(namespace: Namespace, filename: str) -> list[str]:
         and not why_not(value)
     ]
     for _, name in own:
-        namespace[name] = nbcomp.jit(namespace[name])
+        namespace[name] = (way or nbcomp.jit)(namespace[name])
     return [name for _, name in sorted(own)]
 
 

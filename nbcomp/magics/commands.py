@@ -13,6 +13,7 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
+import nbcomp
 from nbcomp.display.bundle import Explanation, Listing, Report
 from nbcomp.display.view.kernels import done_words, kernel_text
 from nbcomp.display.view.remarks import merged, remark_row
@@ -109,6 +110,7 @@ class CompilerMagics(Magics):
         "call", nargs="*", help="for %%compile: a call such as f(x); nothing: the last report"
     )
     @argument("--inputs", "-i", type=unquoted, default="", help='arguments, such as "x, y"')
+    @argument("--script", action="store_true", help="compile the source: loops, if and while too")
     @argument("--check", action="store_true", help="run every level; name the first wrong one")
     @argument(
         "--measure",
@@ -144,7 +146,8 @@ class CompilerMagics(Magics):
         chosen = options(args)
         with UsersFrames(self.notebook):
             if cell is not None:
-                return self._cell(cell, args.inputs, args.html, chosen)
+                way = nbcomp.script if args.script else nbcomp.jit
+                return self._cell(cell, args.inputs, args.html, chosen, way)
             if args.call:
                 call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=True)
                 self.last = self._report(call, chosen, args.html)
@@ -162,11 +165,13 @@ class CompilerMagics(Magics):
             report.save(page)
         return report
 
-    def _cell(self, cell: str, inputs: str, page: str, chosen: Options) -> Any:
+    def _cell(
+        self, cell: str, inputs: str, page: str, chosen: Options, way: Callable[[Any], Any]
+    ) -> Any:
         __tracebackhide__ = True
         with restored_on_error(self.notebook.user_ns), Progress(self.notebook) as progress:
             progress.say("compiling …")
-            outcome = run_cell(self.notebook, cell, inputs)
+            outcome = run_cell(self.notebook, cell, inputs, way)
             if outcome.note:
                 progress.finish(Note(outcome.note))
             share = replace(chosen, seconds=chosen.seconds / max(len(outcome.calls), 1))
