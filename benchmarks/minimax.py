@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from mpmath import mp, mpf
@@ -163,6 +163,17 @@ def over(f: Real, skip: int, step: int = 1, limit: int = 1) -> Real:
 def odd(f: Real, series: Series, count: int, high: float, bits: int = 24) -> Fit:
     """f(x) = x + x^3 p(x^2) for 0 <= x <= high."""
     return Fit(tail(f, series, 3, 2), range(count), 0, high * high, over(f, 3, 2), bits)
+
+
+def around(fit: Fit, centre: float) -> Fit:
+    """The same as a polynomial of x - centre."""
+    return replace(
+        fit,
+        f=lambda y: fit.f(y + centre),
+        low=fit.low - centre,
+        high=fit.high - centre,
+        weight=lambda y: fit.weight(y + centre),
+    )
 
 
 def even(f: Real, series: Series, skip: int, count: int, high: float, bits: int = 24) -> Fit:
@@ -337,7 +348,7 @@ FITS: dict[str, Fit] = {
     "tan_f64": odd(mp.tan, tan_series, 14, QUARTER_PI, 53),
     "atan_f32": odd(mp.atan, atan_series, 7, 0.65),
     "atan_f64": odd(mp.atan, atan_series, 15, 0.65, 53),
-    "atan2_single": odd(mp.atan, atan_series, 9, 1, 53),
+    "atan2_f32": around(odd(mp.atan, atan_series, 9, 1), 0.5),
     "atan2_f64": odd(mp.atan, atan_series, 20, 1, 53),
     "asin_f32": odd(mp.asin, asin_series, 5, 0.5),
     "asin_f64": odd(mp.asin, asin_series, 12, 0.5, 53),

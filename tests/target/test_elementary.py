@@ -30,7 +30,10 @@ from .harness import Compiled, function, host_features
 BOUNDS = {"f": 1.0, "d": 2.0}
 ALL = [(name, char) for name in sorted(FUNCTIONS) for char in "fd"]
 # In float32 these have a second form for AVX-512: by a table, or by a rough reciprocal.
-TABLED = ("arccosh", "arcsinh", "log", "log10", "log1p", "log2", "power", "tan", "tanh")
+TABLED = (
+    *("arccosh", "arcsinh", "arctan2", "log", "log10", "log1p", "log2"),
+    *("power", "tan", "tanh"),
+)
 X86_64_V3 = frozenset(
     ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "bmi", "bmi2", "lzcnt", "fma")
 )

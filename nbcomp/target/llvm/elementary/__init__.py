@@ -36,7 +36,7 @@ COSTS: dict[str, int] = {
     "arcsin": 27,
     "arcsinh": 50,
     "arctan": 30,
-    "arctan2": 65,
+    "arctan2": 48,
     "arctanh": 34,
     "cbrt": 24,
     "cos": 34,

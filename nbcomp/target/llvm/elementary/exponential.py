@@ -153,8 +153,8 @@ def cosh(x: V) -> V:
     n = multiple(a) - magic(x)
     d = _inverse_square(n)
     lead, odd, even = _odd_and_even(a, n, _COSH_SERIES[x.element])
-    rest = d.fma((even + 1) - (lead + odd), even) + odd
-    return scale_whole((lead + rest) + 1, n - 1)
+    rest = d.fma((even - (lead + odd)) + 1, lead + (even + odd))
+    return scale_whole(rest + 1, n - 1)
 
 
 def _clamped_size(x: V) -> V:

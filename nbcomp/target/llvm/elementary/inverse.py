@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 
+from nbcomp.target.llvm import outline
 from nbcomp.target.llvm.elementary import coefficients as c
-from nbcomp.target.llvm.elementary.split import in_double, rough_inverse
+from nbcomp.target.llvm.elementary.split import reciprocal, rough_inverse
 from nbcomp.target.llvm.lanes import V
 
 # pi/2 = high + low
@@ -36,20 +37,69 @@ def arctan(x: V) -> V:
     return (top + (lost + low + rest)).copysign(x)
 
 
-def arctan2(y: V, x: V, single: bool) -> V:
-    """The angle of the point (x, y), from -pi to pi."""
+def arctan2(y: V, x: V) -> V:
+    """The angle of the point (x, y), from -pi to pi: atan of the smaller coordinate's ratio to the
+    larger one, from pi/2 or from pi where the point is steep or on the left.
+    """
     a, b = y.abs(), x.abs()
-    steep = a.gt(b)
-    smaller, larger = steep.select(b, a), steep.select(a, b)
-    ratio = smaller / larger
-    ratio = (smaller.eq(math.inf)).select(x.const(1), larger.eq(0).select(x.const(0), ratio))
-    s = ratio * ratio
-    t = (ratio * s).fma(s.poly(c.ATAN2_SINGLE if single else c.ATAN2_F64), ratio)
-    high, low = _HALF_PI["double"]
-    t = steep.select(high - (t - low), t)
-    left = x.bits().lt(0)
-    t = left.select(2 * high - (t - 2 * low), t)
-    return (x.is_nan() | y.is_nan()).select(x + y, t.copysign(y))
+    steep, left = a.gt(b), x.bits().lt(0)
+    ratio, low = _ratio(b.min(a), a.max(b))  # the minimum and the maximum keep a NaN
+    sign = steep.select(-x, x)
+    t, low = _times_sign(ratio, sign), _times_sign(low, sign)
+    zero = x.const(0)
+    high, high_low = (
+        steep.select(x.const(k), left.select(x.const(2 * k), zero)) for k in _HALF_PI[x.element]
+    )
+    top = high + t
+    low = (t - (top - high)) + (high_low + low)
+    s = t * t
+    # In float32 around 1/2, where Horner's rule loses less.
+    p = (s - 0.5).poly(c.ATAN2_F32) if x.element == "float" else s.poly(c.ATAN2_F64)
+    return (top + (t * s).fma(p, low)).copysign(y)
+
+
+def _times_sign(v: V, sign: V) -> V:
+    """v, negated where the sign bit of the other is set."""
+    return (v.bits() ^ (sign.bits() & -(1 << (v.width - 1)))).bitcast(v.element)
+
+
+def _ratio(small: V, large: V) -> tuple[V, V]:
+    """(small / large, what atan of that has lost by rounding); 1 for infinities, 0 for zeros."""
+    if small.element == "double":
+        return _quotient(small, large), small.const(0)
+    ratio, lost = outline.call("ratio", [small, large], _float_ratio)
+    return ratio, (lost * ratio).fma(ratio * -0.5, lost)  # the slope is about 1 - ratio²/2
+
+
+def _quotient(small: V, large: V) -> V:
+    infinite = small.eq(math.inf) & large.eq(math.inf)
+    zero = small.eq(0) & large.eq(0)
+    ratio = zero.select(small.const(0), small / large)
+    return infinite.select(small.const(1), ratio)
+
+
+# Ordinary numbers, of which neither the quotient nor what it loses overflows or underflows.
+_ORDINARY = (2.0**-90, 2.0**90)
+
+
+def _float_ratio(args: list[V]) -> list[V]:
+    """(small / large, what it lost in rounding), by a reciprocal; by doubles in the rare cases."""
+    small, large = args
+    inverse = reciprocal(large)
+    first = small * inverse
+    ratio = (-first).fma(large, small).fma(inverse, first)
+    lost = (-ratio).fma(large, small) * inverse
+    least, most = (large.const(limit).bits() for limit in _ORDINARY)
+    tiny = (small.bits() - 1).ult(least - 1)  # zero is ordinary
+    unusual = tiny | ~(large.bits() - least).ult(most - least)
+
+    def slow() -> list[V]:
+        wide = _quotient(small.to_float("double"), large.to_float("double"))
+        near = wide.to_float("float")
+        rest = (wide - near.to_float("double")).to_float("float")
+        return [unusual.select(near, ratio), unusual.select(rest, lost)]
+
+    return outline.rarely(unusual, [ratio, lost], slow)
 
 
 def _arcsin_parts(x: V) -> tuple[V, V, V]:
@@ -91,7 +141,7 @@ def arccos(x: V) -> V:
 
 FUNCTIONS = {
     "arctan": arctan,
-    "arctan2": in_double(arctan2),
+    "arctan2": arctan2,
     "arcsin": arcsin,
     "arccos": arccos,
 }
