@@ -309,8 +309,10 @@ FITS: dict[str, Fit] = {
     "exp2_table_f32": Fit(EXP2_TAIL, range(3), -1 / 32, 1 / 32, EXP2_WEIGHT),
     "sinh_f32": odd(mp.sinh, sinh_series, 3, HALF_LN2),
     "sinh_f64": odd(mp.sinh, sinh_series, 5, HALF_LN2, 53),
-    "sinh_far_f32": odd(mp.sinh, sinh_series, 4, 1.04),
-    "sinh_far_f64": odd(mp.sinh, sinh_series, 7, 1.04, 53),
+    "sinh_near_f32": odd(mp.sinh, sinh_series, 4, 1),
+    "sinh_near_f64": odd(mp.sinh, sinh_series, 7, 1, 53),
+    "cosh_near_f32": even(mp.cosh, cosh_series, 2, 4, 1),
+    "cosh_near_f64": even(mp.cosh, cosh_series, 2, 7, 1, 53),
     "cosh_f32": even(mp.cosh, cosh_series, 2, 3, HALF_LN2),
     "cosh_f64": even(mp.cosh, cosh_series, 2, 5, HALF_LN2, 53),
     # log(1+f) = f - f^2/2 + f^3 p(f), 3/4 <= 1+f <= 3/2

@@ -17,16 +17,17 @@ from nbcomp.target.llvm.lanes import V
 _EXP = {"float": c.EXP_F32, "double": c.EXP_F64}
 _EXP2 = {"float": c.EXP2_F32, "double": c.EXP2_F64}
 _EXPM1 = {"float": c.EXPM1_F32, "double": c.EXPM1_F64}
-# (sinh r - r)/r³ and (cosh r - 1)/r² as polynomials of r², of which sinh needs the first further.
+# (sinh r - r)/r³ and (cosh r - 1)/r² as polynomials of r²: for r up to ln2/2, but each function
+# its own up to _NEAR.
+_NEAR = 1.0
 Series = tuple[tuple[float, ...], tuple[float, ...]]
-_SINH_NEAR = 1.04
 _SINH_SERIES: dict[str, Series] = {
-    "float": (c.SINH_FAR_F32, c.COSH_F32),
-    "double": (c.SINH_FAR_F64, c.COSH_F64),
+    "float": (c.SINH_NEAR_F32, c.COSH_F32),
+    "double": (c.SINH_NEAR_F64, c.COSH_F64),
 }
 _COSH_SERIES: dict[str, Series] = {
-    "float": (c.SINH_F32, c.COSH_F32),
-    "double": (c.SINH_F64, c.COSH_F64),
+    "float": (c.SINH_F32, c.COSH_NEAR_F32),
+    "double": (c.SINH_F64, c.COSH_NEAR_F64),
 }
 _TANH = {"float": c.TANH_F32, "double": c.TANH_F64}
 _TANH_NEAR = {"float": 0.9, "double": 0.625}
@@ -131,49 +132,37 @@ def expm1(x: V) -> V:
 
 
 # sinh and cosh of n·ln2 + r are 2^(n-1)·(e^r -+ d·e^-r) with d = 2^-2n, where e^±r is
-# 1 + even ± (lead + odd), and lead has no rounding error.
+# 1 + even ± (lead + odd), and lead has no rounding error.  Near 0, n is 0, and they are those of r;
+# elsewhere 1 + lead is exact in float32, and what is added to it is small.
 
 
 def sinh(x: V) -> V:
-    """sinh x; near 0, where n is 0, sinh r.  Elsewhere 1 + lead is exact in float32."""
-    a = _clamped_size(x)
-    near = a.lt(_SINH_NEAR)
-    n = near.select(x.const(0), multiple(a) - magic(x))
-    d = _inverse_square(n)
-    lead, odd, even = _odd_and_even(a, n, _SINH_SERIES[x.element])
+    """sinh x"""
+    near, n, d, lead, odd, even, cosine = _reduce_size(x, _SINH_SERIES[x.element])
     sine = lead + odd
-    rest = (-d).fma((even + 1) - sine, even + odd)
-    far = scale_whole((lead + 1) + rest, n - 1)
-    return near.select(sine, far).copysign(x)
+    rest = (-d).fma(cosine - sine, even + odd)
+    return near.select(sine, scale_whole((lead + 1) + rest, n - 1)).copysign(x)
 
 
 def cosh(x: V) -> V:
     """cosh x"""
-    a = _clamped_size(x)
-    n = multiple(a) - magic(x)
-    d = _inverse_square(n)
-    lead, odd, even = _odd_and_even(a, n, _COSH_SERIES[x.element])
-    rest = d.fma((even - (lead + odd)) + 1, lead + (even + odd))
-    return scale_whole(rest + 1, n - 1)
+    near, n, d, lead, odd, even, cosine = _reduce_size(x, _COSH_SERIES[x.element])
+    rest = d.fma(cosine - (lead + odd), even + odd)
+    return near.select(cosine, scale_whole((lead + 1) + rest, n - 1))
 
 
-def _clamped_size(x: V) -> V:
-    return x.const(_EXP_RANGE[x.element][1] + 1).min(x.abs())  # NaN stays
-
-
-def _inverse_square(n: V) -> V:
-    """2^-2n"""
-    down = scale_whole(n.const(1), -n)
-    return down * down
-
-
-def _odd_and_even(x: V, n: V, series: Series) -> tuple[V, V, V]:
-    """(lead, odd, even) for x = n·ln2 + r: sinh r = lead + odd, cosh r = 1 + even, lead exact."""
+def _reduce_size(x: V, series: Series) -> tuple[V, ...]:
+    """(near, n, 2^-2n, lead, odd, even, 1 + even) for |x| = n·ln2 + r; n is 0 where near."""
+    a = x.const(_EXP_RANGE[x.element][1] + 1).min(x.abs())  # NaN stays
+    near = a.lt(_NEAR)
+    n = near.select(x.const(0), multiple(a) - magic(x))
+    down = scale_whole(x.const(1), -n)
+    r, lead = remainder(a, n)
     sinh_series, cosh_series = series
-    r, lead = remainder(x, n)
     s = r * r
     odd = (r * s).fma(s.poly(sinh_series), n * -LN2[x.element][1])
-    return lead, odd, s * s.poly(cosh_series)
+    p = s.poly(cosh_series)
+    return near, n, down * down, lead, odd, s * p, s.fma(p, 1)
 
 
 FUNCTIONS = {

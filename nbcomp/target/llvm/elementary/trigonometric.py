@@ -17,15 +17,17 @@ from nbcomp.target.llvm.lanes import V
 _SIN = {"float": c.SIN_F32, "double": c.SIN_F64}
 _COS = {"float": c.COS_F32, "double": c.COS_F64}
 
-# pi/2 as a sum of numbers of the format.  In double the second has so few bits that n times it is
-# exact; in float its product is taken with what it loses.  Where it cancels what the first left,
-# nothing is lost.
+# pi/2 as a sum of numbers of the format.  The second has so few bits that n times it is exact:
+# where it cancels what the first left, nothing is lost.
 _HALF_PI = {
-    "float": ("0x1.921fb6p0", "-0x1.777a5cp-25", "-0x1.ee59dap-50"),
+    "float": ("0x1.921fb6p0", "-0x1.77p-25", "-0x1.e973dcp-35"),
     "double": ("0x1.921fb54442d18p0", "0x1.1a626331p-54", "0x1.1701b839a252p-88"),
 }
+# Of float32, beyond the near limit the third could cancel what is left, too.
+_HALF_PI_FAR = ("-0x1.777a5cp-25", "-0x1.ee59dap-50")
 # (2/pi)² in float32: benchmarks/minimax.py fits TAN_F32 to it.
 _TAN_POLE = float.fromhex("0x1.9f02f6p-2")
+_NEAR_LIMIT = 2.0**7
 _LIMIT = {"float": 2.0**15, "double": 2.0**20}
 
 
@@ -39,17 +41,28 @@ def _reduce(a: V) -> list[V]:
     p1, p2, p3 = map(float.fromhex, _HALF_PI[a.element])
     shifted = a.fma(2 / math.pi, magic(a))
     n = shifted - magic(a)
-    first = n.fma(-p1, a)  # exact, and a multiple of the last place of what is taken next
-    if a.element == "double":
-        r = n.fma(-p2, first)
-        low = n.fma(-p2, first - r)
-    else:
-        second, second_low = two_product(n, p2)
-        r = first - second
-        low = ((first - r) - second) - second_low
-    low = n.fma(-p3, low)
-    large = a.gt(_LIMIT[a.element])
+    first = n.fma(-p1, a)  # exact
+    r = n.fma(-p2, first)
+    low = n.fma(-p3, n.fma(-p2, first - r))
     usual = [r, low, shifted.bits()]
+    if a.element == "double":
+        return _unless_huge(a, usual)
+    far = a.gt(_NEAR_LIMIT)
+    return outline.rarely(far, usual, lambda: _far(a, far, n, first, usual))
+
+
+def _far(a: V, far: V, n: V, first: V, usual: list[V]) -> list[V]:
+    """The same in float32 with a second part of pi/2 whose product is taken exactly."""
+    p2, p3 = map(float.fromhex, _HALF_PI_FAR)
+    second, second_low = two_product(n, p2)
+    r = first - second  # first is a multiple of the last place of second
+    low = n.fma(-p3, ((first - r) - second) - second_low)
+    found = [far.select(f, u) for f, u in zip([r, low], usual[:2], strict=True)]
+    return _unless_huge(a, [*found, usual[2]])
+
+
+def _unless_huge(a: V, usual: list[V]) -> list[V]:
+    large = a.gt(_LIMIT[a.element])
     return outline.rarely(large, usual, lambda: _huge(a, large & a.lt(math.inf), usual))
 
 
