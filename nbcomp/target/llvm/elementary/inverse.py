@@ -6,6 +6,7 @@ The constants of unfolding (pi/2, pi) are taken in two parts, so only the last a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from nbcomp.target.llvm import outline
 from nbcomp.target.llvm.elementary import coefficients as c
@@ -139,7 +140,7 @@ def arccos(x: V) -> V:
     return top + (lost + (rest + low))
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., V]] = {
     "arctan": arctan,
     "arctan2": arctan2,
     "arcsin": arcsin,
