@@ -75,7 +75,17 @@ class Arrays(Arithmetic):
         return self.checked_index(self.converted(s, PY_INT), extent, axis)
 
     def checked_index(self, s: Scalar, extent: int, axis: int) -> Expr:
-        """An index that may be anywhere."""
+        """An index that may be anywhere; one variable is checked once in a statement."""
+        variable = s.expr.buffer.name if isinstance(s.expr, Load) else ""
+        if (variable, extent) in self.placed:
+            return self.placed[variable, extent]
+        found = self.place_of(s, extent, axis)
+        if variable:
+            self.placed[variable, extent] = found
+        return found
+
+    def place_of(self, s: Scalar, extent: int, axis: int) -> Expr:
+        """An index as the place it stands for, checked."""
         s = self.keep(s, "index")
         size: Expr = affine(extent)
         message = f"index {{0}} is out of bounds for axis {axis} with size {extent}"

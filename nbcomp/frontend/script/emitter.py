@@ -42,6 +42,8 @@ class Emitter:
         self._names: dict[str, int] = {}
         self._failures: dict[tuple[str, str, Location | None, bool], Failure] = {}
         self.certain = True  # whether what ends the kernel would raise in Python
+        # Indices that were checked in this statement: variable, extent → the place.
+        self.placed: dict[tuple[str, int], Expr] = {}
         self.fails = False  # whether anything may end the kernel early
 
     def fresh(self, base: str) -> str:
@@ -57,10 +59,11 @@ class Emitter:
     def body(self) -> Iterator[list[Stmt]]:
         """Statements written meanwhile become a body of their own."""
         outer, self.stmts = self.stmts, []
+        placed, self.placed = self.placed, dict(self.placed)
         try:
             yield self.stmts
         finally:
-            self.stmts = outer
+            self.stmts, self.placed = outer, placed
 
     # ------------------------------------------------------------------------------ variables
 
@@ -75,6 +78,7 @@ class Emitter:
     def store(self, buffer: Buffer, value: Expr) -> None:
         """Give a variable a value."""
         self.add(Store(buffer, (), value, self.location))
+        self.placed = {k: v for k, v in self.placed.items() if k[0] != buffer.name}
 
     def keep(self, value: Scalar, name: str = "t") -> Scalar:
         """The scalar, computed now: later changes of what it was made from do not matter."""

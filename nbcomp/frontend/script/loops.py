@@ -7,6 +7,7 @@ changes: the kinds of their numbers, and the bounds of whole numbers.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -35,6 +36,7 @@ from nbcomp.loop.grammar import (
     Poll,
     Stmt,
     While,
+    bodies,
     const,
     loop_var,
     walk,
@@ -42,6 +44,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.types import BOOL
 
 ROUNDS = 12  # of writing a loop's body until the kinds of its variables settle
+LONG = 1 << 26  # rounds of all loops in one another that surely end soon
 POLL = 1 << 16  # iterations of a `while` between looks for an interrupt
 
 Key = tuple[object, int]  # the calls around, and the node
@@ -133,10 +136,11 @@ class LoopWriter(Items):
 
         def one_round(loop: Loop) -> list[Stmt]:
             with self.body() as body:
-                if self.depth_of_loops == 1 and _holds_loop(node):
-                    self.add(Poll(64, self.location))
                 bind_item(loop_var(label))
                 self.again(loop, node.body)
+            outermost = self.depth_of_loops == 1 and _holds_loop(node)
+            if outermost and most_rounds(For(label, count, tuple(body))) > LONG:
+                body.insert(0, Poll(64, self.location))
             return [For(label, count, tuple(body), location=self.location)]
 
         self.loop(node, label, one_round, sure)
@@ -400,6 +404,18 @@ class LoopWriter(Items):
 def _loop_name(target: ast.expr) -> str:
     names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
     return names[0] if names else "k"
+
+
+def most_rounds(stmt: Stmt) -> float:
+    """How many rounds of its innermost loops a statement may run."""
+    inside = max((most_rounds(s) for body in bodies(stmt) for s in body), default=1)
+    if isinstance(stmt, While):
+        return math.inf
+    if not isinstance(stmt, For):
+        return inside
+    bound = isinstance(stmt.extent, Affine) and all(factor < 0 for _, factor in stmt.extent.terms)
+    extent = stmt.extent.constant if bound and isinstance(stmt.extent, Affine) else math.inf
+    return max(extent, 1) * inside
 
 
 def _holds_loop(node: ast.AST) -> bool:

@@ -122,6 +122,7 @@ class Statements(LoopWriter):
             raise NotElements(f"`{first_line(node)}` in a loop over elements", node)
         self.location = self.frame.source.at(node)
         self.eager = _changes_things(node)
+        self.placed = {}
         try:
             method(node)
         except Raises as raised:
