@@ -27,7 +27,7 @@ _HALF_PI = {
 _HALF_PI_FAR = ("-0x1.777a5cp-25", "-0x1.ee59dap-50")
 # (2/pi)² in float32: benchmarks/minimax.py fits TAN_F32 to it.
 _TAN_POLE = float.fromhex("0x1.9f02f6p-2")
-_NEAR_LIMIT = 2.0**7
+_NEAR_LIMIT = 2.0**6
 _LIMIT = {"float": 2.0**15, "double": 2.0**20}
 
 
