@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
-from nbcomp.loop.grammar import INTERRUPTED, STATUS_BITS
+from nbcomp.loop.grammar import INTERRUPTED, STATUS_BITS, Exit, If, Stmt
 from nbcomp.target.llvm.builder import Builder, Value
 
 _FUNCTIONS = ("PyGILState_Ensure", "PyErr_CheckSignals", "PyGILState_Release")
@@ -19,14 +19,31 @@ _POLL = """define internal i32 @nbcomp_poll() noinline cold nounwind {
   ret i32 %found
 }"""
 
+RARE = ', !prof !{!"branch_weights", i32 1, i32 9999}'  # of a branch that is hardly ever taken
+_STATUS = f"""define internal i64 @nbcomp_status(i64 %detail, i64 %code) noinline cold nounwind {{
+  %high = shl i64 %detail, {STATUS_BITS}
+  %status = or i64 %high, %code
+  ret i64 %status
+}}"""
+
+
+def fails(body: tuple[Stmt, ...]) -> bool:
+    """Whether a body is there to end the kernel: an exit, or a check that leads to one."""
+    first = body[0] if body else None
+    if isinstance(first, If):
+        return fails(first.yes)
+    return isinstance(first, Exit)
+
 
 def leave_kernel(b: Builder, code: int, detail: Value | None) -> None:
     """Return a status: the code in the low bits, the detail above."""
     if detail is None:
         b.effect(f"ret i64 {code}")
         return
-    high = b.emit(f"shl i64 {detail.text}, {STATUS_BITS}", "i64")
-    b.effect(f"ret i64 {b.emit(f'or i64 {high.text}, {code}', 'i64').text}")
+    # Out of line: LLVM would otherwise keep the shifted index in the loop, ready to be returned.
+    b.declarations.setdefault("nbcomp_status", _STATUS)
+    status = b.emit(f"call i64 @nbcomp_status(i64 {detail.text}, i64 {code})", "i64")
+    b.effect(f"ret i64 {status.text}")
 
 
 def poll(b: Builder, entry: list[str], every: int, number: int) -> str:
@@ -42,13 +59,12 @@ def poll(b: Builder, entry: list[str], every: int, number: int) -> str:
     after = b.emit(f"sub i64 {before.text}, 1", "i64")
     b.effect(f"store i64 {after.text}, ptr {left}")
     due = b.emit(f"icmp eq i64 {after.text}, 0", "i1")
-    weights = '!prof !{!"branch_weights", i32 1, i32 9999}'
-    b.effect(f"br {due}, label %poll{number}, label %on{number}, {weights}")
+    b.effect(f"br {due}, label %poll{number}, label %on{number}{RARE}")
     b.label(f"poll{number}")
     b.effect(f"store i64 {every}, ptr {left}")
     found = b.emit("call i32 @nbcomp_poll()", "i32")
     stop = b.emit(f"icmp ne i32 {found.text}, 0", "i1")
-    b.effect(f"br {stop}, label %stop{number}, label %on{number}, {weights}")
+    b.effect(f"br {stop}, label %stop{number}, label %on{number}{RARE}")
     b.label(f"stop{number}")
     b.effect(f"ret i64 {INTERRUPTED}")
     return f"on{number}"

@@ -252,7 +252,8 @@ class LoopEmitter(MemoryEmitter):
         n = self.label_number()
         condition = self.uniform(stmt.condition, context)
         no = f"no{n}" if stmt.no else f"join{n}"
-        self.b.effect(f"br {condition}, label %yes{n}, label %{no}")
+        rare = jumps.RARE if jumps.fails(stmt.yes) else ""
+        self.b.effect(f"br {condition}, label %yes{n}, label %{no}{rare}")
         self.start(f"yes{n}")
         self.body(stmt.yes, context.fresh())
         self.b.effect(f"br label %join{n}")
