@@ -1,0 +1,86 @@
+"""What bad input gets: the user's line, the name, and what to write."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from tests.cases.reported_cases import CASES, check
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_reported_cases(case: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        if "loops" in case["needs"]:
+            warnings.simplefilter("error", nbcomp.NumpyFallback)
+        check(case, compile=nbcomp.script)
+
+
+def test_an_undefined_name() -> None:
+    def f(a: Any) -> Any:
+        for i in range(len(a)):
+            a[i] = missing  # noqa: F821
+        return a
+
+    with pytest.raises(NameError, match="name 'missing' is not defined"):
+        nbcomp.script(f)(np.zeros(3))
+
+
+def countdown(n: Any) -> Any:
+    return countdown(n + 1)
+
+
+def test_recursion_without_end() -> None:
+    def f(a: Any) -> Any:
+        s = 0
+        for i in range(len(a)):
+            s += countdown(i)
+        return s
+
+    with pytest.raises(nbcomp.CaptureError, match="countdown calls itself 48 times") as caught:
+        nbcomp.script(f)(np.zeros(3))
+    assert "countdown(n + 1)" in str(caught.value)
+    assert "write it as a loop" in str(caught.value)
+
+
+def test_dtypes_that_differ() -> None:
+    def f(a: Any, b: Any) -> Any:
+        s = a[0]
+        for i in range(len(a)):
+            if a[i] > 1:
+                s = b[i]
+        return s
+
+    with pytest.raises(nbcomp.CaptureError) as caught:
+        nbcomp.script(f)(np.ones(3), np.ones(3, np.float32))
+    assert "`s` is" in str(caught.value)
+    assert "np.float64" in str(caught.value)
+    assert "np.float32" in str(caught.value)
+
+
+def test_what_is_not_compiled_runs_in_python_and_is_named() -> None:
+    def f(a: Any) -> Any:
+        text = ""
+        for i in range(len(a)):
+            text += f"{a[i]}"
+        return text
+
+    with pytest.warns(nbcomp.NumpyFallback, match="runs in NumPy"):
+        assert nbcomp.script(f)(np.zeros(2)) == "0.00.0"
+
+
+def test_why_a_loop_runs_on_one_core() -> None:
+    def f(a: Any) -> Any:
+        s = 0.0
+        for i in range(len(a)):
+            s += a[i]
+        return s
+
+    scripted = nbcomp.script(f)
+    scripted(np.ones(100))
+    reasons = [str(r) for r in scripted.compiled.explain()]
+    assert any("each round uses `s` of the one before" in r for r in reasons)
