@@ -175,6 +175,10 @@ class Contract(Op):
 
     generated: bool = False
 
+    def attributes(self) -> dict[str, Any]:
+        """Whether it is generated is said where it is."""
+        return {k: v for k, v in super().attributes().items() if k != "generated" or v}
+
 
 @dataclass(frozen=True)
 class Library(Op):
