@@ -118,7 +118,7 @@ def completions(notebook: Any, text: str) -> list[str]:
 
 
 def test_options_are_completed(data: Any) -> None:
-    assert completions(data, "%%compile --s") == ["--seconds", "--show", "--sizes"]
+    assert completions(data, "%%compile --s") == ["--script", "--seconds", "--show", "--sizes"]
     assert completions(data, "%%compile --no") == ["--no-bench"]
     assert completions(data, "%ir f l") == ["llvm", "loop"]
     assert "--sizes" in completions(data, "%bench f(x) --")
