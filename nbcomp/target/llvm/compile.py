@@ -84,6 +84,16 @@ def _pipeline(cpu: Cpu) -> tuple[Any, Any]:
     return manager, builder
 
 
+@cache
+def _inliner(cpu: Cpu) -> tuple[Any, Any]:
+    """Puts the bodies of `outline` where they are called: a call would spill every constant."""
+    builder = llvm.create_pass_builder(target_machine(cpu), llvm.create_pipeline_tuning_options())
+    manager = llvm.create_new_module_pass_manager()
+    manager.add_always_inliner_pass()
+    manager.add_global_dead_code_eliminate_pass()
+    return manager, builder
+
+
 def _whole_pipeline(cpu: Cpu) -> tuple[Any, Any]:
     """LLVM's -O3: for loops that come as they were written, element by element; to be run once."""
     options = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -101,6 +111,9 @@ def optimise(module: Any, cpu: Cpu, written: bool = False) -> None:
         manager, builder = _whole_pipeline(cpu)
         manager.run(module, builder)
         return
+    if any(not f.is_declaration and f.linkage == llvm.Linkage.internal for f in module.functions):
+        manager, builder = _inliner(cpu)
+        manager.run(module, builder)
     manager, builder = _pipeline(cpu)
     for function in module.functions:
         if not function.is_declaration:
