@@ -33,8 +33,9 @@ def test_a_lost_process_is_an_error_and_replaced() -> None:
 
 
 def test_what_takes_too_long_is_given_up() -> None:
+    much = "".join(GOOD.replace("@f", f"@f{n}") for n in range(4000))  # more than a moment's work
     with pytest.raises(NbcompError, match="did not come to an end within 0 s"):
-        made_apart(GOOD, NEON, seconds=1e-4)
+        made_apart(much, NEON, seconds=1e-4)
     assert "fadd" in made_apart(GOOD, NEON)[1]
 
 
@@ -52,9 +53,10 @@ def test_an_instruction_that_llvm_does_not_have() -> None:
 
 
 def test_a_cpu_without_code_is_a_row_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "PATIENCE", 1e-4)
+    monkeypatch.setattr(apart, "PATIENCE", 0.0)
     x = np.ones(77, np.float32)
-    table = compare_cpus(compile(lambda x: x * 3, x), (x,), seconds=0.05, names=["neon"])
+    many = compile(lambda x: np.tan(np.power(np.sin(x), np.cos(x))), x)  # more than a moment's work
+    table = compare_cpus(many, (x,), seconds=0.05, names=["neon"])
     assert table["neon"].compiled is None
     assert table["neon"].note.startswith("no code: LLVM did not come to an end")
 
