@@ -29,7 +29,7 @@ Execute = Callable[["Frame", Instruction], Any]
 
 MOST_STEPS = 400_000  # instructions of one capture
 MOST_FRAMES = 60  # functions that call each other
-MOST_UNROLLED = 150  # operations of a loop that is written out
+MOST_UNROLLED = 1500  # operations of a loop that is written out: a third of a second to compile
 FEW_ROUNDS = 8  # loops of so few rounds are written out whatever is in them
 GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
