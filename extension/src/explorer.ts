@@ -102,7 +102,7 @@ function headline({ title, sentences, status = 'untimed' }: Payload): HTMLElemen
 }
 
 function stale({ stale: names = [] }: Payload): HTMLElement[] {
-  const words = `Out of date: ${names.join(', ')} changed since this was compiled. Run the cell again.`;
+  const words = `Out of date: ${names.join('; ')}. Run the cell again.`;
   return names.length ? [notice(words)] : [];
 }
 

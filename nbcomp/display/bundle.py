@@ -118,7 +118,6 @@ class Report:
     def save(self, path: str | Path) -> Path:
         """Write the report as one HTML file that needs nothing else."""
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         whole = page(self.html(), f"nbcomp: {self.view.name}", MIME, payload(self.view))
         path.write_text(whole, encoding="utf-8")
         return path

@@ -56,7 +56,8 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     call.find_compiled()
     if call.refused is not None:
         refused = call.refused
-        reason = Fallback(call.function.__name__, refused.message, refused.location, refused.hint)
+        name, parts = call.function.__name__, bool(call.function.breaks)
+        reason = Fallback(name, refused.message, refused.location, refused.hint, parts)
         return Report(reason, call.value, show=options.show)
     captured = call.compiled.capture
     with kept(captured.signature, captured.writes, call.args, call.kwargs):

@@ -26,8 +26,9 @@ from nbcomp.loop.grammar import (
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine
 from nbcomp.record import Location, remark
+from nbcomp.types import contiguous_strides
 
-COPY = "an array in that order, made once with np.ascontiguousarray, would be read whole vectors"
+COPY = "an array in that order, made once with {}, would be read whole vectors"
 
 
 def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
@@ -48,10 +49,18 @@ def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
         step = steps_of(load).get(loop.var, 0)
         if step:
             reason = f"`{name}` is read in steps of {step:,} elements, one lane at a time"
-            remark("missed", "vectorize", reason, where, COPY)
+            remark("missed", "vectorize", reason, where, _copy(load.buffer))
         else:
             reason = f"`{name}` is read at computed places, one lane at a time"
             remark("missed", "vectorize", reason, where)
+
+
+def _copy(buffer: Buffer) -> str:
+    """What would turn an array's order in memory."""
+    if buffer.role != "input":
+        return ""
+    plain = buffer.strides == contiguous_strides(buffer.shape)
+    return COPY.format("np.asfortranarray" if plain else "np.ascontiguousarray")
 
 
 def _apart(loop: For) -> Iterator[Load]:

@@ -221,7 +221,9 @@ def test_names_sources_and_texts_are_shown_as_text(make_compiled: MakeCompiled) 
 
 
 def test_save_writes_a_page_of_its_own(report: Report, tmp_path: Path) -> None:
-    path = report.save(tmp_path / "deep" / "report.html")
+    with pytest.raises(FileNotFoundError):
+        report.save(tmp_path / "nowhere" / "report.html")
+    path = report.save(tmp_path / "report.html")
     written = path.read_text(encoding="utf-8")
     assert written.startswith("<!DOCTYPE html>")
     seen = Reader(written)

@@ -71,9 +71,13 @@ class Compiled(Protocol):
 
 @dataclass(frozen=True)
 class Fallback:
-    """A function that runs in NumPy because it cannot be compiled: its name, why, and where."""
+    """A function that runs in NumPy because it cannot be compiled: its name, why, and where.
+
+    parts: it is compiled in parts, and Python runs between them.
+    """
 
     name: str
     reason: str
     location: Location | None = None
     hint: str = ""
+    parts: bool = False

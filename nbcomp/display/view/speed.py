@@ -60,9 +60,16 @@ def speed_notes(scaling: Scaling | None) -> list[str]:
         return []
     notes = [scaling.reason] if scaling.reason else []
     slower = [p.size for p in scaling.points if p.comparison.speedup_high < 1.0]
+    unclear = [
+        p.size
+        for p in scaling.points
+        if p.size not in slower and p.comparison.speedup_low < 1.0 and p.comparison.speedup < 1.0
+    ]
     if slower:
         notes.append(f"slower than NumPy at batch {', '.join(f'{n:,}' for n in slower)}")
-    elif scaling.points and not scaling.wrong:
+    if unclear:
+        notes.append(f"unclear which is faster at batch {', '.join(f'{n:,}' for n in unclear)}")
+    elif not slower and scaling.points and not scaling.wrong:
         notes.append("at no measured batch size slower than NumPy")
     if scaling.wrong:
         notes.append(f"WRONG ANSWER at batch {', '.join(f'{n:,}' for n in scaling.wrong)}")

@@ -162,4 +162,6 @@ def _fallback_view(fallback: Fallback) -> View:
     )
     facts = tuple(s for s in (fallback.reason, fallback.hint) if s)
     what = f"{fallback.name} was not compiled: it ran in NumPy{where}"
+    if fallback.parts:
+        what = f"{fallback.name} is compiled in parts{where}"
     return View(fallback.name, "numpy", what, facts, remarks=(row,))

@@ -17,6 +17,7 @@ from nbcomp.frontend.script.expressions import Env
 from nbcomp.frontend.script.items import Items
 from nbcomp.frontend.script.source import names_in
 from nbcomp.frontend.script.values import (
+    PY_FLOAT,
     Kind,
     Local,
     Maybe,
@@ -238,13 +239,30 @@ class LoopWriter(Items):
             kind = self.kinds.setdefault((key, name), s.kind)
             buffer = self.local(name, kind)
             if not (isinstance(value, Local) and value.buffer is buffer):
-                self.store(buffer, self.as_kind(s, kind, name).expr)
+                again = isinstance(value, Local) and self.narrow_outside(name, s.kind, kind)
+                number = self.converted(s, kind) if again else self.as_kind(s, kind, name)
+                self.store(buffer, number.expr)
             least, most = kind.bounds()
             low = least if (key, name, "low") in self.wide else s.low
             high = most if (key, name, "high") in self.wide else s.high
             local = Local(kind, buffer, low, high)
             self.frame.env[name] = Maybe(local) if isinstance(found, Maybe) else local
         self.heads.append((key, assigned))
+
+    def narrow_outside(self, name: str, found: Kind, wanted: Kind) -> bool:
+        """Give a Python float that loops around carry the narrower dtype it gets in this loop.
+
+        Those loops are then written once more, from where the float was a literal; whether there
+        are any.
+        """
+        if found != PY_FLOAT or wanted.dtype.kind != "f" or wanted.dtype == PY_FLOAT.dtype:
+            return False
+        around = [key for key, names in self.heads if name in names]
+        around = [key for key in around if self.kinds.get((key, name)) == found]
+        for key in around:
+            self.kinds[key, name] = self.joined(found, wanted, name)
+            self.unsettled.add(key)
+        return bool(around)
 
     def settle_round(self, env: Env, head: tuple[Key, list[str]] | None = None) -> None:
         """Where a loop comes round, or is left: its variables in memory, in its kinds."""
