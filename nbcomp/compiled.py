@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,7 @@ class Compiled:
     target: str
     recompile: Callable[[Compiled, Options, str], Compiled]
     options: Options = EVERYTHING
+    shown: Any = field(default=None, repr=False)  # the last report on it in a notebook
 
     @property
     def graph(self) -> Graph:
@@ -155,10 +156,13 @@ class Compiled:
         return list(dict.fromkeys([*self.capture.remarks, *self.trace.remarks, *last]))
 
     def report(self, path: str | Path) -> Path:
-        """Write what was compiled as one HTML file, the explorer included; gives its path."""
+        """Write what was compiled as one HTML file, the explorer included; gives its path.
+
+        What a notebook has measured of it is in it too.
+        """
         from nbcomp.display.bundle import Report  # brings the display, which few programs want
 
-        return Report(self).save(path)
+        return (self.shown or Report(self)).save(path)
 
     @property
     def stale(self) -> tuple[str, ...]:

@@ -161,6 +161,8 @@ class CompilerMagics(Magics):
     ) -> Report:
         """The report on a call, against the run before; written to a file if one is named."""
         report = self.session.remember(report_on(call, chosen, say))
+        if call.refused is None:
+            call.compiled.shown = replace(report, value=None)
         if page:
             report.save(page)
         return report

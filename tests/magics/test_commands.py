@@ -224,3 +224,9 @@ def test_cpus(data: Any) -> None:
     table = data.value("%cpus f(x) --seconds 0.1")
     assert table["host"].timing is not None
     assert "AArch64 NEON" in repr(table)
+
+
+def test_a_page_has_what_was_measured(data: Any, tmp_path: Any) -> None:
+    data.value("%%compile --sizes 1,2\ndef shown(x):\n    return x + 1\nshown(x)")
+    path = data.names["shown"].report(tmp_path / "shown.html")
+    assert "not compared with NumPy" not in path.read_text()
