@@ -99,5 +99,5 @@ def test_too_many_assignments_run_in_numpy() -> None:
     assert error.value.location.source() == "out[i]"
     jitted = nbcomp.jit(assigned)
     result = jitted(X, 501)
-    assert "the loop is run by Python" in jitted.breaks[0].reason
+    assert "a Python loop is written out" in jitted.breaks[0].reason
     np.testing.assert_array_equal(result, assigned(X, 501))

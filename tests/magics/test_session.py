@@ -113,7 +113,7 @@ def test_why_it_was_compiled_again(notebook: Any) -> None:
 
 
 def test_a_report_is_written_to_a_file(notebook: Any, tmp_path: Path) -> None:
-    page = tmp_path / "deep" / "x.html"
+    page = tmp_path / "x.html"
     notebook.run(CELL.replace("--no-bench", f'--no-bench --html "{page}"'))
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>")
