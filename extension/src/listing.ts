@@ -40,6 +40,7 @@ export class Listing {
   private active = 0;
   private hits: readonly Hit[] = [];
   private currentHit: Hit | null = null;
+  private awaited = false; // something to be brought into sight when it is shown
   private frame = 0;
   private attended = -1;
 
@@ -74,8 +75,13 @@ export class Listing {
     );
   }
 
-  /** Scroll to the first line of the selection, unless one is in sight. */
+  /** Scroll to the first line of the selection, unless one is wholly in sight; later, if nothing is
+   * shown yet. */
   revealRelated(): void {
+    this.awaited = !this.view.clientHeight;
+    if (this.awaited) {
+      return;
+    }
     const { sections, selection } = this.options;
     const of = (row: number): Relation => {
       const spot = this.rows[row]!;
@@ -84,8 +90,9 @@ export class Listing {
     const related = this.rows.map((_, row) => row).filter(row => of(row) === Relation.same);
     const code = related.filter(row => !DATA.test(this.line(this.rows[row]!)));
     const [target] = code.length ? code : related;
-    const [first, last] = this.inSight();
-    if (target !== undefined && !code.some(row => row >= first && row <= last)) {
+    const { scrollTop, clientHeight } = this.view;
+    const [first, end] = [scrollTop / ROW, (scrollTop + clientHeight) / ROW];
+    if (target !== undefined && !code.some(row => row >= first && row + 1 <= end)) {
       this.view.scrollTop = Math.max(0, target * ROW - this.view.clientHeight / 3);
     }
   }
@@ -170,6 +177,9 @@ export class Listing {
   private draw(): void {
     if (!this.view.clientHeight) {
       return; // not shown: drawn when it is
+    }
+    if (this.awaited) {
+      this.revealRelated();
     }
     const [first, last] = this.inSight();
     const from = Math.max(0, first - OVERSCAN);
