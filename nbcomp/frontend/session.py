@@ -165,7 +165,7 @@ class Session:
 
     def note_refusal(self, stmt: object, reason: Exception) -> None:
         """Why something is not a loop over elements: told if nothing else is made of it."""
-        self.refusals[id(stmt)] = reason
+        self.refusals[id(stmt)] = reason.with_traceback(None)  # whose frames would keep arrays
 
     def use(self, inputs: Iterable[Node]) -> None:
         """The program depends on the values of these inputs."""

@@ -9,9 +9,11 @@ and layouts, not tracers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import gc
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -27,6 +29,10 @@ RUN_TIME_VIEW = (
     "an integer index known only at run time gives a view here; it can only be read, and only"
     " until the array is written to"
 )
+CHOSEN = (
+    "which array this is, is known only at run time (a branch or a loop chose it); it can only be"
+    " read, and only until what it may be is written to"
+)
 
 
 @dataclass(eq=False)
@@ -37,7 +43,9 @@ class Storage:
     for row-major order.  certain: whether that is known to be NumPy's layout.  doubts: storages
     that are copies or views of this one, which only an unknown layout would tell.  foreign: it is
     an array that the function neither got nor made.  view_of: the storage this one is a view of,
-    at a place known at run time only; it can be read while nobody writes to either.
+    at a place known at run time only; it can be read while nobody writes to either.  choices: the
+    storages this one may be, which only the way taken at run time tells; it can be read while
+    nobody writes to any of those that are still there.  chosen: the storages that may be this one.
     """
 
     node: Node
@@ -48,6 +56,9 @@ class Storage:
     version: int = 0
     doubts: list[Storage] = field(default_factory=list)
     view_of: Storage | None = None
+    choices: WeakSet[Storage] = field(default_factory=WeakSet)
+    chosen: WeakSet[Storage] = field(default_factory=WeakSet)
+    stale: bool = False  # what it may be was written to
 
     def __post_init__(self) -> None:
         self._seen = self.view_of.version if self.view_of is not None else 0
@@ -59,8 +70,22 @@ class Storage:
             yield base
             base = base.view_of
 
+    def sharing(self) -> set[Storage]:
+        """The storages whose memory this one's may be, itself included."""
+        found = {self, *self.choices}
+        return found | self.view_of.sharing() if self.view_of is not None else found
+
+    def may_be(self, storages: Iterable[Storage]) -> None:
+        """Note that a way taken at run time decides whether this is one of these."""
+        for storage in storages:
+            if storage is not self:
+                self.choices.add(storage)
+                storage.chosen.add(self)
+
     def check_current(self) -> None:
-        """Raise `Unsupported` for a view at a run-time place whose base was written to since."""
+        """Raise `Unsupported` for what perhaps is, or is a view of, what was written to since."""
+        if self.stale:
+            raise Unsupported(CHOSEN, hint="write .copy() where it is chosen")
         if self.view_of is not None:
             if self.view_of.version != self._seen:
                 raise Unsupported(RUN_TIME_VIEW, hint="write .copy() after the index")
@@ -133,6 +158,8 @@ class Place:
             value = put(op, base, value)
         self.storage.node = value
         self.storage.version += 1
+        for storage in self.storage.chosen:
+            storage.stale = True
         if self.storage.read is not None:
             self.storage.read.written = self.storage.read.used = True
             self.storage.read.content = value
@@ -150,6 +177,10 @@ class Place:
             )
         if self.storage.view_of is not None:
             raise Unsupported(RUN_TIME_VIEW, hint="write to it by its index: x[i] = ...")
+        if self.storage.choices:
+            gc.collect()  # what nobody can reach does not matter
+        if self.storage.choices:
+            raise Unsupported(CHOSEN, hint="write .copy() where it is chosen")
         if self.storage.doubts:
             raise Unsupported(
                 "whether this array shares its memory with one it was reshaped from depends on a"

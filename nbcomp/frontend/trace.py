@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from nbcomp.graph.ir import Graph, Node, apply, rewrite, topological
 from nbcomp.graph.op import Constant, Input
 from nbcomp.ops.operand import Cast
 from nbcomp.record import Remark
-from nbcomp.runtime.plan import ArrayGuard, Guard, ScalarGuard, Source
+from nbcomp.runtime.plan import ArrayGuard, Guard, ObjectGuard, ScalarGuard, Source
 
 __all__ = ["Capture", "bind", "capture", "rebuild", "resolve"]
 
@@ -101,6 +101,16 @@ def start(name: str) -> tuple[Session, Lifter]:
     session.by_source = lambda f, a, k: by_source(session, f, a, k)
     session.tracer = lambda node: fresh(session, node)
     return session, lifter
+
+
+def default_guards(function: Any) -> Iterator[ObjectGuard]:
+    """That a function's defaults are still these: they stand among the arguments."""
+    python = getattr(function, "__func__", function)
+    for name in ("__defaults__", "__kwdefaults__"):
+        value = getattr(python, name, None)
+        if value:
+            place = Source("object", python.__name__, python, (("attr", name),))
+            yield ObjectGuard(place, value)
 
 
 def name_of(function: Any) -> str:

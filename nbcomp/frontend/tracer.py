@@ -14,6 +14,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,7 +24,7 @@ from nbcomp.frontend.idioms import refusal
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.storage import Place
+from nbcomp.frontend.storage import Place, Storage
 from nbcomp.graph.ir import Node
 from nbcomp.types import DType
 
@@ -347,10 +348,14 @@ def _arithmetic(name: str, ufunc: Any) -> None:
     """The operator `name`, reflected and in place."""
 
     def forward(self: Tracer, other: Any) -> Any:
-        return self._session.call(ufunc, (self, other), {}) if _operand(other) else NotImplemented
+        if not _operand(other):
+            return NotImplemented
+        return _python_number(name, self, other, self._session.call(ufunc, (self, other), {}))
 
     def reflected(self: Tracer, other: Any) -> Any:
-        return self._session.call(ufunc, (other, self), {}) if _operand(other) else NotImplemented
+        if not _operand(other):
+            return NotImplemented
+        return _python_number(name, other, self, self._session.call(ufunc, (other, self), {}))
 
     def in_place(self: Tracer, other: Any) -> Any:
         if self._scalar or not _operand(other):
@@ -360,6 +365,26 @@ def _arithmetic(name: str, ufunc: Any) -> None:
     setattr(Tracer, f"__{name}__", forward)
     setattr(Tracer, f"__r{name}__", reflected)
     setattr(Tracer, f"__i{name}__", in_place)
+
+
+def _python_number(name: str, a: Any, b: Any, result: Any) -> Any:
+    """The result of an operator, as a Python number where both operands are."""
+    kinds = {_python_kind(a), _python_kind(b)}
+    by_literal = type(b) in (int, float) and b != 0  # by zero Python raises
+    exact = name in ("add", "sub", "mul") or (by_literal and name in ("truediv", "floordiv", "mod"))
+    if not exact or not kinds <= {int, float}:
+        return result
+    node = replace(read(result), weak=True)
+    number = Tracer(result._session, Place(Storage(node)), True)
+    number._python = float if float in kinds or name == "truediv" else int
+    return number
+
+
+def _python_kind(value: Any) -> type | None:
+    """The type of a Python number, known at run time only or now."""
+    if type(value) is Tracer:
+        return value._python
+    return type(value._value) if type(value) is Number else type(value)
 
 
 def _operand(value: Any) -> bool:

@@ -251,7 +251,7 @@ def _static(session: Session, index: Any) -> Any:
 
     def entry(x: Any) -> Any:
         if type(x) is not Tracer:
-            return operator.index(x) if type(x) is Number else x
+            return _as_index(x) if type(x) is Number else x
         if x.dtype.kind not in "biu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
         value = session.known(read(x))
@@ -268,6 +268,13 @@ def _static(session: Session, index: Any) -> Any:
     if isinstance(index, slice):
         return slice(*(_bound(session, b) for b in (index.start, index.stop, index.step)))
     return entry(index)
+
+
+def _as_index(x: Number) -> int:
+    """A Python number as an index.  Raises NumPy's IndexError for a float."""
+    if not hasattr(type(x._value), "__index__"):
+        np.empty(0)[x._value]  # type: ignore[index]
+    return operator.index(x)
 
 
 def _bound(session: Session, value: Any) -> Any:

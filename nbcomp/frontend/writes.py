@@ -339,7 +339,7 @@ def _shares_memory(session: Session, a: Any, b: Any, max_work: Any = None) -> bo
     x, y = adopt_array(session, a), adopt_array(session, b)
     if x._place.storage is not y._place.storage:
         storages = (x._place.storage, y._place.storage)
-        if any(s.doubts or s.view_of is not None for s in storages):
+        if any(s.doubts or s.choices or s.view_of is not None for s in storages):
             raise Unsupported("whether these share memory is not known when compiling")
         return False
     return np.shares_memory(x._place.layout, y._place.layout)

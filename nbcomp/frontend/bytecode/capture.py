@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from nbcomp.frontend.bytecode.values import NULL, UNBOUND
 from nbcomp.frontend.lift import Lazy
 from nbcomp.frontend.location import location_of
 from nbcomp.frontend.result import Own, Static, Tree, bind
-from nbcomp.frontend.trace import Capture, finish, name_of, run, signature_of, start
+from nbcomp.frontend.trace import Capture, default_guards, finish, name_of, run, signature_of, start
 from nbcomp.record import Location
 from nbcomp.runtime.plan import ObjectGuard, Source
 
@@ -65,7 +65,7 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any], places: 
                     zip(values, signature.parameters.items(), strict=True)
                 )
             ]
-            for guard in _defaults(function):
+            for guard in default_guards(function):
                 session.guard(guard)
             returned = run(copy, signature, lifted)
             try:
@@ -79,16 +79,6 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any], places: 
                 raise
         finally:
             session.closed = True
-
-
-def _defaults(function: Any) -> Iterator[ObjectGuard]:
-    """That the function's defaults are still these: they stand among the arguments."""
-    python = getattr(function, "__func__", function)
-    for name in ("__defaults__", "__kwdefaults__"):
-        value = getattr(python, name, None)
-        if value:
-            place = Source("object", python.__name__, python, (("attr", name),))
-            yield ObjectGuard(place, value)
 
 
 def _left_to_python(stop: Stopped, places: Places) -> bool:

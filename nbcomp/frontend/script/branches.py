@@ -41,32 +41,42 @@ class Branches(Assignments):
         """Statements in order, up to the first that cannot be reached."""
         raise NotImplementedError
 
+    untold: ast.stmt | None = None  # a statement whose error only Python can make
+
+    def message(self, node: ast.stmt, args: list[ast.expr]) -> str:
+        """The message of an error; what is no text known now is left to Python's rerun."""
+        match args:
+            case []:
+                return ""
+            case [ast.Constant(str(text))]:
+                return text.replace("{", "{{").replace("}", "}}")
+        self.untold = node
+        return ""
+
     def stmt_Assert(self, node: ast.Assert) -> None:
         test = self.truth(self.scalar_of(self.value(node.test)))
-        message = ""
-        if isinstance(node.msg, ast.Constant):
-            message = str(node.msg.value).replace("{", "{{").replace("}", "}}")
+        if not isinstance(test, Scalar) and test:
+            return
+        message = self.message(node, [node.msg] if node.msg else [])
         if isinstance(test, Scalar):
             bad = self.apply("logical_not", test.expr, dtype=BOOL)
             self.fail_if(bad, "AssertionError", message)
             self.refine(node.test, True)
-        elif not test:
+        else:
             self.fail("AssertionError", message)
             self.dead = True
 
     def stmt_Raise(self, node: ast.Raise) -> None:
-        kind, message = "", ""
+        kind, args = "", list[ast.expr]()
         match node.exc:
             case ast.Name(kind):
                 pass
-            case ast.Call(ast.Name(kind), [ast.Constant(text)]):
-                message = str(text).replace("{", "{{").replace("}", "}}")
-            case ast.Call(ast.Name(kind), _):
-                message = ""
+            case ast.Call(ast.Name(kind), args):
+                pass
         known = getattr(builtins, kind, None)
         if not (isinstance(known, type) and issubclass(known, Exception)):
             raise NotElements(f"`{first_line(node)}` in a loop over elements", node)
-        self.fail(kind, message)
+        self.fail(kind, self.message(node, args))
         self.dead = True
 
     def stmt_If(self, node: ast.If) -> None:

@@ -6,8 +6,9 @@ differ afterwards, the node has a result.  Knows tracers, memory and graphs; not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from nbcomp.ops.operand import cast, constant
 from nbcomp.types import BOOL, FLOAT64, INT64, TensorType
 
 Env = dict[str, Any]
+Seen = Mapping[int, Node]  # what arrays held, by the id of their tracers
 PYTHON = {int: INT64, float: FLOAT64, bool: BOOL}
 
 
@@ -96,6 +98,12 @@ class Choice:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.pairs: list[tuple[Node, Node]] = []
+        self.sources: dict[int, set[Storage]] = {}  # what arrays among the results may be
+        self.seen: tuple[dict[int, Node], dict[int, Node]] = ({}, {})
+
+    def side(self, which: int, values: Iterable[Any]) -> None:
+        """Note what arrays hold at the end of a side, before its writes are taken back."""
+        self.seen[which].update({id(t): read(t) for t in tracers(values)})
 
     def value(self, a: Any, b: Any, name: str) -> Any:
         """What a value is where the ways meet: itself, or a place among the results."""
@@ -105,10 +113,14 @@ class Choice:
             return tuple(self.value(x, y, name) for x, y in zip(a, b, strict=True))
         if isinstance(a, str | None) and isinstance(b, str | None) and a == b:
             return a
-        one, other = traced(a), traced(b)
+        one, other = traced(a, self.seen[0]), traced(b, self.seen[1])
         if one is None or other is None:
             return self._torn(name, a, b)
-        return self._pair(one, other, name)
+        merged = self._pair(one, other, name)
+        if isinstance(merged, Merged) and not merged.scalar:
+            storages = [t._place.storage for t in (a, b) if type(t) is Tracer]
+            self.sources[merged.index] = {s for t in storages for s in t.sharing()}
+        return merged
 
     def _pair(self, a: tuple[Node, Any], b: tuple[Node, Any], name: str) -> Any:
         (one, kind), (other, kind2) = a, b
@@ -217,10 +229,16 @@ def _numbers(values: Iterable[Any]) -> Iterable[Number]:
             yield from _numbers(value)
 
 
-def traced(value: Any) -> tuple[Node, tuple[bool, type | None]] | None:
-    """A value as a node, whether it is a scalar, and its Python type if it is Python's."""
+def traced(
+    value: Any, seen: Seen = MappingProxyType({})
+) -> tuple[Node, tuple[bool, type | None]] | None:
+    """A value as a node, whether it is a scalar, and its Python type if it is Python's.
+
+    seen: what arrays held at another moment.
+    """
     if type(value) is Tracer:
-        return read(value), (value._scalar, value._python)
+        node = seen[id(value)] if id(value) in seen else read(value)
+        return node, (value._scalar, value._python)
     if type(value) is Number:
         found = symbol(value)
         return (found, (True, type(value._value))) if isinstance(found, Node) else traced(found)
@@ -252,18 +270,31 @@ def described(value: Any) -> str:
     return str(value._type) if type(value) is Tracer else type(value).__name__
 
 
-def placed(session: Session, value: Any, results: Sequence[Node], name: str) -> Any:
-    """A merged value as the program sees it."""
+def placed(
+    session: Session, value: Any, results: Sequence[Node], name: str, made: dict[int, Storage]
+) -> Any:
+    """A merged value as the program sees it; its storage is noted in `made`."""
     if isinstance(value, tuple):
-        return tuple(placed(session, v, results, name) for v in value)
+        return tuple(placed(session, v, results, name, made) for v in value)
     if not isinstance(value, Merged):
         return value
     node = results[value.index]
     weak = value.python in (int, float)
     node = replace(node, weak=weak, name=name if name.isidentifier() else "")
-    tracer = Tracer(session, Place(Storage(node)), value.scalar)
+    made[value.index] = Storage(node)
+    tracer = Tracer(session, Place(made[value.index]), value.scalar)
     tracer._python = value.python
     return tracer
+
+
+def link(made: Sequence[tuple[Storage, set[Storage]]]) -> None:
+    """Note what new arrays may be: those each comes from, and one another."""
+    for k, (storage, sources) in enumerate(made):
+        storage.may_be(sources)
+        for other, others in made[:k]:
+            if sources & others:
+                storage.may_be([other])
+                other.may_be([storage])
 
 
 def truth_of(session: Session, value: Any) -> Node | None:
@@ -299,12 +330,13 @@ def choose(
     before = Memory(session, env.values())
     found: list[tuple[Env, Any, dict[Storage, Node]]] = []
     checks: list[Node] = []
-    for side in sides:
+    choice = Choice(session)
+    for which, side in enumerate(sides):
         after, value = side()
+        choice.side(which, [*after.values(), value])
         found.append((after, value, before.changed()))
         checks += before.take_back()
     (yes, a, wrote), (no, b, wrote_too) = found
-    choice = Choice(session)
     names = [n for n in yes if n in no]
     merged = {n: choice.value(yes[n], no[n], n) for n in names}
     value = choice.value(a, b, "what is returned")
@@ -320,7 +352,8 @@ def choose(
         Place(s).write(results[k])
     if isinstance(value, Torn):
         raise value.error
-    return (
-        {n: placed(session, v, results, n) for n, v in merged.items()},
-        placed(session, value, results, ""),
-    )
+    made: dict[int, Storage] = {}
+    variables = {n: placed(session, v, results, n, made) for n, v in merged.items()}
+    returned = placed(session, value, results, "", made)
+    link([(made[k], sources) for k, sources in choice.sources.items()])
+    return variables, returned

@@ -12,7 +12,7 @@ from nbcomp.frontend.result import bind
 from nbcomp.frontend.script.functions import Functions
 from nbcomp.frontend.script.interpreter import Interpreter
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.trace import Capture, finish, name_of, signature_of, start
+from nbcomp.frontend.trace import Capture, default_guards, finish, name_of, signature_of, start
 from nbcomp.frontend.tracer import EXTRA_METHODS
 from nbcomp.runtime.plan import Source
 
@@ -39,6 +39,8 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     name, methods = getattr(type(function), COMPUTES, ("__call__", None))
     if source_of(copy) is not None:  # an object that is called
         copy = attribute(copy, name)
+    for guard in default_guards(function):
+        session.guard(guard)
     token = EXTRA_METHODS.set(methods)
     try:
         returned = _run(session, functions, copy, signature, lifted)

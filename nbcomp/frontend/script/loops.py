@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nbcomp.frontend.script.branches import MISSING, same
+from nbcomp.frontend.script.calls import RangeOf
 from nbcomp.frontend.script.expressions import Env
 from nbcomp.frontend.script.items import Items
 from nbcomp.frontend.script.source import names_in
@@ -26,6 +27,7 @@ from nbcomp.frontend.script.values import (
     Torn,
     describe,
     is_number,
+    number,
 )
 from nbcomp.loop.grammar import (
     Affine,
@@ -46,6 +48,7 @@ from nbcomp.types import BOOL
 
 ROUNDS = 12  # of writing a loop's body until the kinds of its variables settle
 LONG = 1 << 26  # rounds of all loops in one another that surely end soon
+POLL_AROUND = 16  # rounds of a loop around others between looks for an interrupt
 POLL = 1 << 16  # iterations of a `while` between looks for an interrupt
 
 Key = tuple[object, int]  # the calls around, and the node
@@ -139,12 +142,24 @@ class LoopWriter(Items):
             with self.body() as body:
                 bind_item(loop_var(label))
                 self.again(loop, node.body)
-            outermost = self.depth_of_loops == 1 and _holds_loop(node)
-            if outermost and most_rounds(For(label, count, tuple(body))) > LONG:
-                body.insert(0, Poll(64, self.location))
+            every = self.rounds_between_polls(node, For(label, count, tuple(body)), iterable)
+            if every:
+                body.insert(0, Poll(every, self.location))
             return [For(label, count, tuple(body), location=self.location)]
 
         self.loop(node, label, one_round, sure)
+
+    def rounds_between_polls(self, node: ast.For, loop: For, iterable: Any) -> int:
+        """After how many rounds a `for` looks for interrupts; 0: never.
+
+        A loop around others does, unless all surely end soon.  One with none inside is quicker
+        without, and its 2^31 rounds are seconds; only one that may have more does.
+        """
+        if most_rounds(loop) <= LONG:
+            return 0
+        if _holds_loop(node):
+            return POLL_AROUND
+        return POLL if isinstance(iterable, RangeOf) and _reach(iterable) > 2**31 else 0
 
     def written_out_loop(self, node: ast.For, items: list[Any]) -> None:
         """A loop over a few things known now: its body once for each."""
@@ -434,6 +449,12 @@ def most_rounds(stmt: Stmt) -> float:
     bound = isinstance(stmt.extent, Affine) and all(factor < 0 for _, factor in stmt.extent.terms)
     extent = stmt.extent.constant if bound and isinstance(stmt.extent, Affine) else math.inf
     return max(extent, 1) * inside
+
+
+def _reach(r: RangeOf) -> int:
+    """The most rounds that a range with a step of 1 may have, either way."""
+    start, stop = number(r.start), number(r.stop)
+    return max(stop.high - start.low, start.high - stop.low)
 
 
 def _holds_loop(node: ast.AST) -> bool:

@@ -133,6 +133,9 @@ class Region(Statements):
             if known.origin._place is tracer._place or (plain and not known.origin._place.views):
                 return _whole(known)
             raise NotElements("two arrays that share memory in a loop over elements")
+        others = {m.origin._place.storage for m in self.memories.values()}
+        if others & {*storage.choices, *storage.chosen}:
+            raise NotElements("two arrays that may share memory in a loop over elements")
         node = read(tracer)
         buffer = self.operand(node, name or node.name or "array", node.type.dtype, node.shape)
         memory = Memory(buffer, name or node.name or "the array", tracer)
@@ -237,7 +240,19 @@ class Region(Statements):
         body = Block((*allocs, *stmts), self.location)
         kernel = Kernel(name, (*buffers, *outputs), (body,), self.location, written=True)
         positions = [k for k, (b, _, _) in enumerate(kept) if b.name in written]
+        self._told([m for _, _, m in kept if m is not None and m.written])
         return kernel, positions, [n for _, n, _ in kept]
+
+    def _told(self, written: list[Memory]) -> None:
+        """Refuse an error that only Python can make where it cannot run the call once more."""
+        seen = any(m.origin._place.storage.read is not None for m in written)
+        if self.untold is not None and seen:
+            raise Unsupported(
+                "an error whose message is made at run time, in a loop that changes the caller's"
+                " array",
+                self.frame.source.at(self.untold),
+                "a message that is a plain string",
+            )
 
     def node(self, name: str, results: list[tuple[str, Scalar]]) -> list[Node]:
         """The region as a node: its results, after the arrays' new contents are put in place."""

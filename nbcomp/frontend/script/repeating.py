@@ -18,6 +18,7 @@ from nbcomp.frontend.script.branching import (
     boundary,
     common,
     described,
+    link,
     needed,
     outer_nodes,
     results_of,
@@ -118,6 +119,7 @@ class Repeat:
         inside[: len(carried)] = [_named(c, n) for c, n in zip(carried, inside, strict=False)]
         for c, node in zip(carried, inside, strict=False):
             self.env[c.name] = _tracer(self.session, c, node)
+        heads = {c.name: self.env[c.name]._place.storage for c in carried if not c.scalar}
         for s, node in zip(storages, inside[len(carried) :], strict=True):
             s.node, s.version = node, s.version + 1
         test = self.test()
@@ -125,6 +127,11 @@ class Repeat:
         after = dict(self.env)
         changed = before.changed()
         ends = [s.node for s in storages]
+        if any(s.version for s in heads.values()):
+            raise Unsupported("a loop that writes to an array that it also replaces", here())
+        sources = {name: _sources(saved[name], after.get(name)) for name in heads}
+        if any(found & {*storages, *changed} for found in sources.values()):
+            raise Unsupported("a loop that gives another name to an array it writes to", here())
         checks = before.take_back()
         self._restore(saved)
         if set(changed) - set(storages):
@@ -136,6 +143,7 @@ class Repeat:
                 return False
             news.append(new)
         self._place(carried, storages, starts, inside, test, [*news, *ends], checks)
+        link([(self.env[name]._place.storage, sources[name]) for name in heads])
         return True
 
     def _next(self, c: Carried, value: Any) -> Node | None:
@@ -178,6 +186,11 @@ class Repeat:
             self.env[c.name] = _tracer(self.session, c, _named(c, node))
         for s, node in zip(storages, results[len(carried) :], strict=True):
             Place(s).write(node)
+
+
+def _sources(*values: Any) -> set[Storage]:
+    """The storages that an array may be."""
+    return {s for v in values if type(v) is Tracer for s in v._place.storage.sharing()}
 
 
 def _stand_in(k: int, t: TensorType, like: Node) -> Node:

@@ -50,11 +50,11 @@ def source_of(function: types.FunctionType) -> Source:
     """
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    for node in _definitions(code.co_filename, "".join(lines)):
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        named = getattr(node, "name", "<lambda>") == code.co_name
-        if first == code.co_firstlineno and named and _same_arguments(node, code):
-            return Source(node, code.co_filename, code.co_name)
+    found = [n for n in _definitions(code.co_filename, "".join(lines)) if _may_be(n, code)]
+    if len(found) > 1:
+        found = _innermost([n for n in found if _holds(n, code)])
+    if len(found) == 1:
+        return Source(found[0], code.co_filename, code.co_name)
     raise CaptureError(
         f"the source of {function.__name__} is not at hand",
         Location(code.co_filename, code.co_firstlineno, function=function.__name__),
@@ -72,6 +72,43 @@ def _definitions(file: str, text: str) -> tuple[Definition, ...]:
             continue
         return tuple(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda))
     return ()
+
+
+def _may_be(node: Definition, code: types.CodeType) -> bool:
+    """Whether a definition has a code object's name, first line and parameters."""
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+    named = getattr(node, "name", "<lambda>") == code.co_name
+    return first == code.co_firstlineno and named and _same_arguments(node, code)
+
+
+def _holds(node: Definition, code: types.CodeType) -> bool:
+    """Whether all instructions are of the definition's body; columns count bytes in both."""
+    body = node.body if isinstance(node.body, list) else [node.body]
+    first, last = _span(body)
+    found = False
+    for line, end_line, column, end_column in code.co_positions():
+        if line is None or end_line is None or column is None or end_column is None:
+            continue
+        if column == end_column == 0:
+            continue  # RESUME and the like
+        if not first <= (line, column) <= (end_line, end_column) <= last:
+            return False
+        found = True
+    return found
+
+
+def _span(body: Sequence[ast.AST]) -> tuple[tuple[int, int], tuple[int, int]]:
+    first, last = body[0], body[-1]
+    return (
+        (getattr(first, "lineno", 0), getattr(first, "col_offset", 0)),
+        (getattr(last, "end_lineno", 0), getattr(last, "end_col_offset", 0)),
+    )
+
+
+def _innermost(nodes: list[Definition]) -> list[Definition]:
+    """Of definitions in one another, the one in all others."""
+    inner = [n for n in nodes if not any(m is not n and m in ast.walk(n) for m in nodes)]
+    return inner
 
 
 def _same_arguments(node: Definition, code: types.CodeType) -> bool:
