@@ -370,10 +370,15 @@ def _arithmetic(name: str, ufunc: Any) -> None:
 def _python_number(name: str, a: Any, b: Any, result: Any) -> Any:
     """The result of an operator, as a Python number where both operands are."""
     kinds = {_python_kind(a), _python_kind(b)}
-    by_literal = type(b) in (int, float) and b != 0  # by zero Python raises
-    exact = name in ("add", "sub", "mul") or (by_literal and name in ("truediv", "floordiv", "mod"))
-    if not exact or not kinds <= {int, float}:
+    divides = name in ("truediv", "floordiv", "mod")
+    if not kinds <= {int, float, bool} or not (divides or name in ("add", "sub", "mul")):
         return result
+    if kinds == {bool} or (divides and (is_traced(b) or not b)):
+        raise Unsupported(
+            "arithmetic of Python's bools, or a division by a Python number, known only at run"
+            " time: NumPy's is another",
+            here(),
+        )
     node = replace(read(result), weak=True)
     number = Tracer(result._session, Place(Storage(node)), True)
     number._python = float if float in kinds or name == "truediv" else int
@@ -394,7 +399,8 @@ def _operand(value: Any) -> bool:
 
 def _unary(name: str, function: Any) -> None:
     def method(self: Tracer, *args: Any) -> Any:
-        return self._session.call(function, (self, *args), {})
+        result = self._session.call(function, (self, *args), {})
+        return _python_number("mul", self, 1, result) if self._python in (int, float) else result
 
     setattr(Tracer, f"__{name}__", method)
 
@@ -451,7 +457,11 @@ def _power(self: Tracer, other: Any) -> Any:
         other = known(other)
         if type(other) is int and other == 2:
             return self._session.call(np.square, (self,), {})
-    return self._session.call(np.power, (self, other), {}) if _operand(other) else NotImplemented
+    if not _operand(other):
+        return NotImplemented
+    result = self._session.call(np.power, (self, other), {})
+    whole = type(other) is int and self._python in (int, float)
+    return _python_number("mul", self, 1, result) if whole else result
 
 
 setattr(Tracer, "__pow__", _power)  # noqa: B010

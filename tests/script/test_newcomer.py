@@ -274,5 +274,34 @@ def test_python_numbers_stay(like_python: Check, sign: float) -> None:
     like_python(sometimes_counted, sign * ONE)
 
 
+def one_of_two(x: Any) -> Any:
+    n = 2
+    if x.sum() > 0:
+        n = 3
+    return n / 2, n // 2, n % 2, 7 - n, n * 1.5, -n, n**2, abs(n)
+
+
+def divided_by(x: Any) -> Any:
+    n = 2
+    if x.sum() > 0:
+        n = 0
+    return 3 // n
+
+
+def added_bools(x: Any) -> Any:
+    b = True
+    if x.sum() > 0:
+        b = False
+    return b + b, b + 1
+
+
+@pytest.mark.filterwarnings("ignore::nbcomp.NumpyFallback")
+@SIGNS
+def test_arithmetic_of_chosen_numbers(like_python: Check, sign: float) -> None:
+    like_python(one_of_two, sign * ONE)
+    like_python(divided_by, sign * ONE, fallback=True)
+    like_python(added_bools, sign * ONE, fallback=True)
+
+
 def test_a_float_is_no_index(like_python: Check) -> None:
     like_python(lambda a, i: a[i], ONE, 1.0)
