@@ -71,8 +71,8 @@ class Jit(Callable):
         self._native = self._entry()
 
     def _entry(self) -> NativeFunction:
-        """A native entry without plans; it knows the defaults as they are now."""
-        self._defaults = _defaults(self.__wrapped__)
+        """A native entry without plans; it knows the code and defaults as they are now."""
+        self._definition = _definition(self.__wrapped__)
         return NativeFunction(
             self.__name__,
             self.__doc__,
@@ -145,7 +145,7 @@ class Jit(Callable):
             raise error.with_traceback(users_frames(error.__traceback__))  # noqa: B904
 
     def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if _defaults(self.__wrapped__) != self._defaults:
+        if _definition(self.__wrapped__) != self._definition:
             self._begin_again()
         if (found := self._find(args, kwargs)) is not None:
             return self._run(*found, args, kwargs)
@@ -207,6 +207,8 @@ class Jit(Callable):
         __tracebackhide__ = True
         parts = self.parts
         assert parts is not None
+        if parts.code is not parts.function.__code__:
+            return self.slow_path(args, kwargs)
         owner = getattr(self._python, "__self__", None)
         try:
             return parts.callable(*(args if owner is None else (owner, *args)), **kwargs)
@@ -239,9 +241,13 @@ class Jit(Callable):
             warnings.warn(message, NumpyFallback, _users_level())
 
     def _begin_again(self) -> None:
-        """Forget all variants: the function has other defaults, which they have for arguments."""
+        """Forget all variants: the function has other defaults, which they have for arguments, or
+        other code."""
         with self._lock:
             self.variants.clear()
+            self._refused.clear()
+            if self.parts is not None and self.parts.code is not self.parts.function.__code__:
+                self.parts = None
             self._native = self._entry()
             if self._watcher is None:
                 self._native.connect(self)
@@ -382,11 +388,11 @@ def _signature(function: Any) -> inspect.Signature | None:
         return None
 
 
-def _defaults(function: Any) -> tuple[int, int]:
-    """Which defaults a function has."""
+def _definition(function: Any) -> tuple[int, ...]:
+    """Which code and defaults a function has."""
     python = getattr(function, "__func__", function)
-    defaults, by_name = (getattr(python, n, None) for n in ("__defaults__", "__kwdefaults__"))
-    return id(defaults), id(by_name)
+    names = ("__code__", "__defaults__", "__kwdefaults__")
+    return tuple(id(getattr(python, name, None)) for name in names)
 
 
 def _partner(function: Any) -> Jit:

@@ -18,12 +18,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from nbcomp.compiled import Compiled
 from nbcomp.errors import Unsupported, users_frames
 from nbcomp.frontend.bytecode import flow
 from nbcomp.frontend.bytecode.capture import Break, Exit, Head, Part, Places, capture_part
 from nbcomp.frontend.bytecode.instructions import decode
 from nbcomp.frontend.bytecode.outline import Outlined, Stub, variables
+from nbcomp.frontend.lift import HELD_ARRAY
 from nbcomp.frontend.location import location_of
 from nbcomp.pipeline import compile_captured
 from nbcomp.record import Location, Remark
@@ -356,4 +359,12 @@ def _run(variant: Compiled, args: tuple[Any, ...]) -> Any:
 
 def signature_key(args: tuple[Any, ...]) -> Any:
     """Types and shapes of values, to remember what was refused."""
-    return tuple((type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in args)
+    return tuple(map(_type_and_shape, args))
+
+
+def _type_and_shape(value: Any) -> Any:
+    held = getattr(type(value), HELD_ARRAY, None)
+    array = value if held is None else getattr(value, held)
+    if isinstance(array, np.ndarray | np.generic):
+        return type(value), array.dtype, array.shape
+    return type(value)  # other objects may make up a dtype

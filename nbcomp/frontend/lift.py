@@ -12,6 +12,7 @@ import collections
 import collections.abc
 import enum
 import functools
+import inspect
 import random
 import sys
 import sysconfig
@@ -305,8 +306,11 @@ class Lifter:
         code = function.__code__
         if is_library(code.co_filename):
             return traced_function(self.session, function)
-        closure = function.__closure__ or ()
+        itself = Source("object", function.__name__, function, (("attr", "__code__"),))
         given = self._is_given(function, source)
+        if not given:  # reloading a module gives its functions other code
+            self.session.guard(ObjectGuard(itself, code))
+        closure = function.__closure__ or ()
         cells = tuple(types.CellType() if given else self._copied_cell(c) for c in closure)
         names = self.namespace(function.__globals__)
         copy = types.FunctionType(code, names, function.__name__, None, cells)
@@ -487,22 +491,29 @@ def _has_attributes(value: Any) -> bool:
     known = (types.FunctionType, types.ModuleType, type, enum.Enum, BaseException, np.ufunc)
     if isinstance(value, known) or hasattr(type(value), "__wrapped__"):
         return False
-    if hasattr(value, "__wrapped__"):
+    if _has(value, "__wrapped__"):
         return False
     slots = any(vars(base).get("__slots__") for base in type(value).__mro__)
     return hasattr(value, "__dict__") or slots
 
 
+def _has(value: Any, name: str) -> bool:
+    """Whether an object has an attribute, not made up by a `__getattr__` that answers any name."""
+    return inspect.getattr_static(value, name, None) is not None
+
+
 def _check_object(value: Any, source: Source) -> None:
     """Raise `Unsupported` for objects that cannot be followed, with the reason."""
-    if isinstance(value, GENERATORS) or isinstance(getattr(value, "__self__", None), GENERATORS):
+    if isinstance(value, GENERATORS) or (
+        _has(value, "__self__") and isinstance(value.__self__, GENERATORS)
+    ):
         raise Unsupported(
             f"{source.describe()} draws random numbers, which would be the same in every call",
             here(),
             "draw them outside and pass the array",
         )
     kind = type(value).__name__
-    if hasattr(value, "__array__") and not isinstance(value, type):
+    if _has(value, "__array__") and not isinstance(value, type):
         hint = "pass np.asarray(...) of it"
         raise Unsupported(f"{source.describe()}, a {kind}, is not compiled", here(), hint)
     if isinstance(value, NOT_FOLLOWED):

@@ -37,20 +37,33 @@ class Tensor(np.ndarray[Any, Any]):
             raise AttributeError(f"a Tensor, as a NumPy array, has no attribute {name!r}")
         return functools.partial(METHODS[name], self)
 
-    def sum(self, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """np.sum, with PyTorch's names for its arguments too."""
-        return super().sum(*_numpy_axis(axis, kwargs), *args, **kwargs)
 
-    def mean(self, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """np.mean, with PyTorch's names for its arguments too."""
-        return super().mean(*_numpy_axis(axis, kwargs), *args, **kwargs)
+REDUCTIONS = ("sum", "mean", "max", "min", "prod", "var", "std", "any", "all")
 
 
-def _numpy_axis(axis: Any, kwargs: dict[str, Any]) -> tuple[Any]:
-    """The axis; `dim` and `keepdim` become NumPy's arguments."""
-    if "keepdim" in kwargs:
-        kwargs["keepdims"] = kwargs.pop("keepdim")
-    return (kwargs.pop("dim", axis),)
+def reduction(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction of NumPy's that takes PyTorch's names for its arguments too: `dim` for `axis`,
+    `keepdim` for `keepdims`.
+
+    What it computes is NumPy's: `max` and `min` give the values alone, `var` and `std` divide by
+    the count.  Raises TypeError where an argument is given by both names.
+    """
+
+    def reduced(x: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        for torch, numpy in (("dim", "axis"), ("keepdim", "keepdims")):
+            if torch in kwargs:
+                if numpy in kwargs or (numpy == "axis" and axis is not None):
+                    raise TypeError(f"{function.__name__}() got both {torch} and {numpy}")
+                kwargs[numpy] = kwargs.pop(torch)
+        return function(x, kwargs.pop("axis", axis), *args, **kwargs)
+
+    reduced.__name__ = function.__name__
+    reduced.__doc__ = f"np.{function.__name__}, with PyTorch's names for its arguments too."
+    return reduced
+
+
+for _name in REDUCTIONS:
+    setattr(Tensor, _name, reduction(getattr(np.ndarray, _name)))
 
 
 def is_inside() -> bool:

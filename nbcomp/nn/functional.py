@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.nn.arrays import METHODS
+from nbcomp.nn.arrays import METHODS, REDUCTIONS, reduction
 from nbcomp.nn.function import Described, function
 from nbcomp.nn.spatial import (
     adaptive_avg_pool1d,
@@ -199,16 +199,8 @@ def softmin(x: Any, dim: int = -1) -> Any:
     return softmax(-x, dim)
 
 
-def sum(x: Any, axis: Any = None, *, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """np.sum, with PyTorch's names for its arguments too."""
-    return np.sum(x, axis=axis if dim is None else dim, keepdims=keepdim, **options)
-
-
-def mean(
-    x: Any, axis: Any = None, *, dim: Any = None, keepdim: bool = False, **options: Any
-) -> Any:
-    """np.mean, with PyTorch's names for its arguments too."""
-    return np.mean(x, axis=axis if dim is None else dim, keepdims=keepdim, **options)
+sum = reduction(np.sum)
+mean = reduction(np.mean)
 
 
 def normalize(x: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
@@ -391,10 +383,11 @@ def additive_mask(mask: Any, dtype: Any) -> Any:
 
 METHODS.update(
     relu=relu, sigmoid=sigmoid, tanh=tanh, softmax=softmax, log_softmax=log_softmax,
-    logsumexp=logsumexp, gelu=gelu, silu=silu, sum=sum, mean=mean, topk=topk,
+    logsumexp=logsumexp, gelu=gelu, silu=silu, topk=topk,
     exp=np.exp, log=np.log, sqrt=np.sqrt, abs=np.abs, matmul=np.matmul,
     rsqrt=lambda x: 1 / np.sqrt(x),
     square=np.square, unsqueeze=np.expand_dims, permute=lambda x, *axes: np.transpose(x, axes),
+    **{name: reduction(getattr(np, name)) for name in REDUCTIONS},
 )  # fmt: skip
 
 __all__ = [

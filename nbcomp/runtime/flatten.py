@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,9 @@ class Variant:
 
     def _last(self, source: Source) -> dict[str, int]:
         """The fetch of the last element of a path."""
+        of_function = source.kind == "object" and isinstance(source.root, FunctionType)
+        if of_function and source.path == (("attr", "__code__"),):
+            return {"op": at.CODE, "first": self._kept(source.root)}
         parent = self._value(Source(source.kind, source.key, source.root, source.path[:-1]))
         how, key = source.path[-1]
         if how == "attr":

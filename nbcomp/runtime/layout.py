@@ -36,9 +36,9 @@ CHECK = struct(
     op="i4", value="i4", parent="i4", store="i4",
     slot="i8", first="u8", second="u8", low="i8", high="i8",
 )  # fmt: skip
-GLOBAL, CELL, OBJECT, ITEM, ATTRIBUTE = range(5)
-IS_ARRAY, IS_FLOAT, IS_INT, IS_BOOL, IS_OBJECT, IS_NUMPY = range(5, 11)
-HAS_BITS, EQUALS, SATISFIES, HAS_LENGTH, HAS_KEYS = range(11, 16)
+GLOBAL, CELL, OBJECT, ITEM, ATTRIBUTE, CODE = range(6)
+IS_ARRAY, IS_FLOAT, IS_INT, IS_BOOL, IS_OBJECT, IS_NUMPY = range(6, 12)
+HAS_BITS, EQUALS, SATISFIES, HAS_LENGTH, HAS_KEYS = range(12, 17)
 FETCHED = 2  # what a fetch answers; a check that holds answers 1, a failed one 0
 
 # Two byte ranges, relative to the pointers in two slots, that must not overlap.
@@ -81,7 +81,8 @@ _FUNCTIONS = (
     "Py_IncRef", "Py_DecRef", "PyErr_Clear", "PyErr_Occurred", "PyErr_CheckSignals",
     "PyErr_NoMemory", "PyErr_SetNone", "PyEval_SaveThread", "PyEval_RestoreThread",
     "PyMem_RawMalloc", "PyMem_RawFree", "PyDict_GetItemWithError", "PyDict_Size", "PyDict_Next",
-    "PyDict_New", "PyDict_SetItem", "PyCell_Get", "PySequence_GetItem", "PyTuple_New",
+    "PyDict_New", "PyDict_SetItem", "PyCell_Get", "PyFunction_GetCode", "PySequence_GetItem",
+    "PyTuple_New",
     "PyTuple_Size", "PyTuple_GetItem", "PyTuple_SetItem", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyObject_GetItem", "PyObject_GetAttr", "PyObject_RichCompareBool",
     "PyObject_Vectorcall", "PyThread_acquire_lock", "PyThread_release_lock",

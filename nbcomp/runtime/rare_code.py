@@ -86,7 +86,7 @@ class _Check(Checks):
             at.GLOBAL: self._global, at.CELL: self._cell, at.OBJECT: self._constant,
             at.ITEM: self._item, at.ATTRIBUTE: self._attribute, at.HAS_BITS: self._bits,
             at.EQUALS: self._equals, at.SATISFIES: self._satisfies, at.HAS_LENGTH: self._length,
-            at.HAS_KEYS: self._keys,
+            at.HAS_KEYS: self._keys, at.CODE: self._code,
         }  # fmt: skip
         f.switch(self.member("op"), {n: f"op{n}" for n in cases}, "fail")
         for number, block in cases.items():
@@ -126,6 +126,11 @@ class _Check(Checks):
 
     def _cell(self) -> None:
         self._finish(call(self.f, "PyCell_Get", "ptr", self.member("first")), "owned")
+
+    def _code(self) -> None:
+        """Of a Python function."""
+        code = call(self.f, "PyFunction_GetCode", "ptr", self.member("first"))
+        self._finish(code, "borrowed")
 
     def _constant(self) -> None:
         self._finish(self.member("first"), "borrowed")

@@ -645,3 +645,16 @@ def test_ctrl_c_between_parts_runs_finally() -> None:
 
 def interrupt() -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("compiled", [nbcomp.jit, nbcomp.script])
+def test_a_view_of_another_dtype_needs_a_contiguous_last_axis(compiled: Any) -> None:
+    x = np.ones((3, 4), np.float32)
+    columns = compiled(lambda x: (x + 1).T.view(np.int16))
+    rows = compiled(lambda x: (x + 1).view(np.int16))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nbcomp.NumpyFallback)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="last axis must be contiguous"):
+                columns(x)
+            np.testing.assert_array_equal(rows(x), (x + 1).view(np.int16))

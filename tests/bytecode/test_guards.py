@@ -269,3 +269,74 @@ def test_the_limit_on_variants_is_said_and_right() -> None:
     assert [w.category for w in said] == [parts.RecompileLimit]
     assert str(parts.VARIANTS) in str(said[0].message)
     assert any(r.topic == "variants" for r in g.explain().remarks)
+
+
+def reloaded(x: Any) -> Any:
+    return x + 1
+
+
+def reloaded_with_break(x: Any) -> Any:
+    y = x + 1
+    str(y)
+    return y * 2
+
+
+def another(x: Any) -> Any:
+    y = x + 5
+    str(y)
+    return y * 3
+
+
+def follows(x: Any) -> Any:
+    return reloaded(x) * 2
+
+
+def follows_break(x: Any) -> Any:
+    return reloaded_with_break(x) * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "changed"),
+    [
+        (reloaded, reloaded),
+        (follows, reloaded),
+        (reloaded_with_break, reloaded_with_break),
+        (follows_break, reloaded_with_break),
+    ],
+)
+def test_other_code_is_seen(function: Any, changed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = nbcomp.jit(function)
+    before = function(X)
+    np.testing.assert_array_equal(f(X), before)
+    monkeypatch.setattr(changed, "__code__", another.__code__)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(X), function(X))
+    monkeypatch.undo()
+    for _ in range(2):
+        np.testing.assert_array_equal(f(X), before)
+
+
+class Answers:
+    """Has any attribute."""
+
+    def __getattr__(self, name: str) -> Any:
+        return np.full(4, 2.0)
+
+
+class Forwards:
+    """KeyError for what it has not."""
+
+    known = {"k": np.full(4, 3.0)}  # noqa: RUF012
+
+    def __getattr__(self, name: str) -> Any:
+        return self.known[name]
+
+
+@pytest.mark.parametrize("kind", [Answers, Forwards])
+def test_attributes_that_are_made_up(kind: Any) -> None:
+    value = kind()
+    f = nbcomp.jit(lambda x: x + value.k)
+    g = nbcomp.jit(lambda x, o: x + o.k)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(X), X + value.k)
+        np.testing.assert_array_equal(g(X, value), X + value.k)

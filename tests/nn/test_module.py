@@ -13,6 +13,7 @@ import nbcomp
 from nbcomp import checkpoint, nn
 from nbcomp.checkpoint import CheckpointError
 from nbcomp.nn import functional as F
+from nbcomp.nn.arrays import REDUCTIONS
 
 
 class Mlp(nn.Module):
@@ -322,3 +323,40 @@ def test_the_source_of_a_compiled_model_is_what_the_user_wrote(x: Any) -> None:
     assert compiled.location is not None
     assert compiled.location.file == __file__
     assert nbcomp.compile(nn.Sequential(nn.Linear(6, 4)), x).source == ""
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize(
+    "names", [{"dim": -1, "keepdim": True}, {"axis": -1, "keepdims": True}, {"axis": 0}, {}]
+)
+def test_reductions_take_both_names(x: Any, name: str, names: dict[str, Any]) -> None:
+    class Reduces(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return getattr(x * 2, name)(**names)
+
+    numpy = {"dim": "axis", "keepdim": "keepdims"}
+    expected = getattr(x * 2, name)(**{numpy.get(k, k): v for k, v in names.items()})
+    model = Reduces()
+    for run in (model, nbcomp.jit(model), nbcomp.trace(model, x), nbcomp.compile(model, x)):
+        found = run(x)
+        assert np.shape(found) == np.shape(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_keepdims_after_a_layer(x: Any) -> None:
+    class Sums(nn.Module):
+        def __init__(self) -> None:
+            self.l = nn.Linear(6, 4)
+
+        def forward(self, x: Any) -> Any:
+            return self.l(x).sum(-1, keepdims=True)
+
+    model = Sums()
+    for run in (nbcomp.jit(model), nbcomp.trace(model, x)):
+        np.testing.assert_allclose(run(x), model(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("names", [{"axis": 0, "dim": 0}, {"keepdim": True, "keepdims": True}])
+def test_an_argument_by_both_names(x: Any, names: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="got both"):
+        F.sum(x, **names)
