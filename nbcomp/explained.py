@@ -5,6 +5,7 @@ Knows what jitted functions record; compiles nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,11 +86,25 @@ def explained(function: Any) -> Explained:
         for _, region in sorted(parts.regions.items()):
             graphs += [GraphNote(region.location, c) for c in region.variants]
             remarks += region.explain()
+    if function.variants:
+        remarks += _through_python(function.variants[-1])
     for reason in function.fallbacks:
         remarks.append(Remark("missed", "numpy", reason.message, reason.location, reason.hint))
     return Explained(
         function.__name__, graphs, function.breaks, again, list(dict.fromkeys(remarks))
     )
+
+
+def _through_python(compiled: Compiled) -> Iterator[Remark]:
+    """That calls are not taken by the native entry directly, which costs some microseconds each."""
+    for parameter in compiled.capture.signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            reason = f"calls with more arguments go through Python, because of *{parameter.name}"
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            reason = f"calls go through Python, because of **{parameter.name}"
+        else:
+            continue
+        yield Remark("missed", "call", reason, hint="name the arguments in the signature")
 
 
 def describe(guard: Guard) -> str:

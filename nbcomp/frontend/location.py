@@ -8,6 +8,7 @@ in the syntax tree of the file or cell.  Knows Python, not arrays.
 from __future__ import annotations
 
 import ast
+import dis
 import linecache
 import sys
 import threading
@@ -92,6 +93,19 @@ def location_of(code: CodeType, instruction: int) -> Location:
         end_column or 0,
         "" if code.co_name == "<module>" else code.co_name,
     )
+
+
+def returned_at(function: Any) -> Location | None:
+    """The return statement of a Python function; None where it has several, or no bytecode."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if not isinstance(code, CodeType):
+        return None
+    places = {
+        location_of(code, i.offset)
+        for i in dis.get_instructions(code)
+        if i.opname.startswith("RETURN_") and i.opname != "RETURN_GENERATOR"
+    }
+    return places.pop() if len(places) == 1 else None
 
 
 def here() -> Location | None:

@@ -142,13 +142,15 @@ class Outputs:
             raise Unsupported(
                 f"{self.session.name} returns a {type(value).__name__} that was made while"
                 " compiling and has no meaning outside",
+                self.session.returns,
                 hint="return arrays, numbers, and tuples, lists and dicts of them",
             )
         if isinstance(value, STATIC) or callable(value) or isinstance(value, np.ndarray):
             return Static(value)
         raise CaptureError(
             f"{self.session.name} returns a {type(value).__name__}; a compiled function returns"
-            " arrays, numbers, and tuples, lists, dicts and data classes of them"
+            " arrays, numbers, and tuples, lists, dicts and data classes of them",
+            self.session.returns,
         )
 
     def _class(self, value: Any) -> Any:

@@ -58,6 +58,7 @@ class Session:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.returns: Location | None = None  # the statement that gives the function's result
         self.closed = False
         self.calls = 0  # of NumPy's functions
         self.wrappers: dict[Any, Any] = {}  # functions of NumPy's as the program sees them

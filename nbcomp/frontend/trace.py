@@ -18,6 +18,7 @@ import numpy as np
 from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.dispatch import call, fresh
 from nbcomp.frontend.lift import Lifter
+from nbcomp.frontend.location import returned_at
 from nbcomp.frontend.numpy_source import by_source
 from nbcomp.frontend.outputs import Outputs, Remade
 from nbcomp.frontend.result import Tree, bind, rebuild, resolve
@@ -77,6 +78,7 @@ def capture(
     signature = signature_of(function)
     values = bind(signature, args, kwargs, function)
     session, lifter = start(name_of(function))
+    session.returns = returned_at(function)
     session.freezing = freeze
     copy = lifter.lift(function, Source("object", session.name, function))
     lifted = [

@@ -124,17 +124,19 @@ def _again(slow_path: SlowPath, args: tuple[Any, ...], plan: Plan, step: int, st
     return slow_path(args, {})
 
 
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
 def _declare(record: _Record, signature: inspect.Signature) -> None:
-    """Let the entry bind calls by a signature, unless it takes any number of arguments."""
+    """Let the entry bind calls by a signature: with `*args` those that give it nothing, with
+    `**kwargs` none, as each call has a dict of its own."""
     parameters = tuple(signature.parameters.values())
-    kinds = [p.kind for p in parameters]
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
-        return
     if len(parameters) > at.PARAMETERS:
         return
-    positional = [k for k in kinds if k is not inspect.Parameter.KEYWORD_ONLY]
-    names = [None if p.kind is p.POSITIONAL_ONLY else sys.intern(p.name) for p in parameters]
-    defaults = [p.default for p in parameters]
+    positional = [p for p in parameters if p.kind in _BY_POSITION]
+    names = [sys.intern(p.name) if p.kind in _BY_NAME else None for p in parameters]
+    defaults = [() if p.kind is p.VAR_POSITIONAL else p.default for p in parameters]
     blocks = [
         np.array([0 if n is None else id(n) for n in names] or [0], np.uint64),
         np.array(
@@ -144,6 +146,7 @@ def _declare(record: _Record, signature: inspect.Signature) -> None:
     record.signature, record.parameters = signature, [names, defaults, blocks]
     record.names, record.defaults = map(address, blocks)
     record.count, record.limit = len(parameters), len(positional)
+    record.exact = record.count if record.limit == record.count else -1
 
 
 # The builtin

@@ -340,3 +340,23 @@ def test_attributes_that_are_made_up(kind: Any) -> None:
     for _ in range(2):
         np.testing.assert_array_equal(f(X), X + value.k)
         np.testing.assert_array_equal(g(X, value), X + value.k)
+
+
+def test_any_number_of_arguments() -> None:
+    def f(x: Any, *rest: Any) -> Any:
+        return x + len(rest)
+
+    def g(x: Any, **rest: Any) -> Any:
+        return x + len(rest), rest
+
+    compiled, named = nbcomp.jit(f), nbcomp.jit(g)
+    for _ in range(2):
+        for rest in ((), (X,), ((),), ((), ()), (1, 2)):
+            np.testing.assert_array_equal(compiled(X, *rest), f(X, *rest))
+        one, other = named(X)[1], named(X)[1]
+        assert one == other == {}
+        assert one is not other
+    assert "because of *rest" in str(compiled.explain())
+    assert "because of **rest" in str(named.explain())
+    with pytest.raises(TypeError):
+        named(X, {})

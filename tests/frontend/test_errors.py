@@ -486,3 +486,23 @@ def test_an_error_of_the_fallback_is_the_users_alone() -> None:
     assert error.value.__context__ is None
     with pytest.raises(KeyError, match="mine"):
         jitted(X)
+
+
+def returns_a_set(x: Any) -> Any:
+    y = x + 1
+    return {y.shape}
+
+
+@pytest.mark.parametrize("compile_", [nbcomp.compile, nbcomp.trace, nbcomp.script])
+def test_what_a_function_returns_is_refused_at_its_return(compile_: Any) -> None:
+    with pytest.raises(CaptureError, match="returns a set") as caught:
+        compile_(returns_a_set)(X) if compile_ is nbcomp.script else compile_(returns_a_set, X)
+    assert caught.value.location is not None
+    assert caught.value.location.source() == "return {y.shape}"
+
+
+def test_a_scripted_function_that_is_traced_is_frozen_aloud() -> None:
+    scripted = nbcomp.script(if_return)
+    with pytest.warns(nbcomp.TraceWarning, match="the traced function always does"):
+        traced = nbcomp.trace(lambda x: scripted(x) * 2, X)
+    np.testing.assert_array_equal(traced(X), if_return(X) * 2)

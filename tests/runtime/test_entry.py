@@ -20,6 +20,7 @@ from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import (
     Given,
     HostStep,
+    LengthGuard,
     Output,
     Plan,
     ScalarGuard,
@@ -171,13 +172,22 @@ def test_keywords_and_defaults_are_bound(make: Make) -> None:
         assert f(*args, **kwargs) == ("slow", args, kwargs)
 
 
-def test_open_signatures_are_not_bound(make: Make) -> None:
-    def example(x: Any, *rest: Any) -> None: ...
+def test_open_signatures_are_bound_where_nothing_is_open(make: Make) -> None:
+    def example(x: Any, *rest: Any, y: Any) -> None: ...
+    def named(x: Any, **rest: Any) -> None: ...
 
-    f = make(add_plan(3), signature=inspect.signature(example)).callable
-    x = np.ones(3)
-    assert f(x, x).tolist() == [2, 2, 2]
-    assert f(x, y=1)[0] == "slow"
+    def plan(count: int) -> Plan:
+        guards = (like(np.empty(1), argument(0), 0), LengthGuard(argument(1), tuple, 0))
+        return Plan(guards, count, 2, (Output(FLOAT64, (1,), 1),), (step("copy8", (0, 1)),))
+
+    x, both = np.ones(1), inspect.signature(example)
+    f = make(plan(3), signature=both).callable
+    assert f(x, y=1).tolist() == [1]
+    assert f(y=1, x=x).tolist() == [1]
+    for args, names in (((x,), {}), ((x, ()), {"y": 1}), ((x, (), 1), {}), ((x,), {"rest": ()})):
+        assert f(*args, **names)[0] == "slow"
+    f = make(plan(2), signature=inspect.signature(named)).callable
+    assert f(x)[0] == f(x, ())[0] == f(x, rest=())[0] == "slow"
 
 
 def test_a_signature_without_parameters(make: Make) -> None:

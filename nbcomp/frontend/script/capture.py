@@ -7,6 +7,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from nbcomp.frontend.location import returned_at
 from nbcomp.frontend.objects import attribute, source_of
 from nbcomp.frontend.result import bind
 from nbcomp.frontend.script.functions import Functions
@@ -29,6 +30,7 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     signature = signature_of(function)
     values = bind(signature, args, kwargs, function)
     session, lifter = start(name_of(function))
+    session.returns = returned_at(function)
     functions = Functions(lambda copy, env: Interpreter(session, copy, env).run())
     session.interpreted = functions.stand_in
     copy = lifter.lift(function, Source("object", session.name, function))
