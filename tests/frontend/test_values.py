@@ -141,7 +141,8 @@ def test_a_redefined_helper_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_unread_globals_are_not_guarded() -> None:
     captured = capture(lambda x: relu(x) if x.ndim == 2 else deep(x), (X,), {})
-    assert {g.source.describe() for g in captured.guards[1:]} == {"relu", "np", "FACTOR"}
+    read = {g.source.describe() for g in captured.guards[1:]}
+    assert {place for place in read if "__code__" not in place} == {"relu", "np", "FACTOR"}
 
 
 def test_user_modules(agree: Agree) -> None:
