@@ -127,7 +127,7 @@ FULL: dict[str, Any] = {
         "seconds": 1e-5,
         "previous_seconds": None,
     },
-    "stale": ["W1"],
+    "stale": ["W1 is another array than it was"],
     "remarks": [
         {
             "line": 3,

@@ -205,7 +205,7 @@ def test_search_goes_through_all_levels(see: See, page_of: PageOf, payload: dict
 def test_every_view(scheme: str, see: See, page_of: PageOf, everything: dict[str, Any]) -> None:
     sight = see(page_of(everything), color_scheme=scheme)
     page = sight.page
-    expect(page.locator(".nbx-notice")).to_contain_text("W1 changed")
+    expect(page.locator(".nbx-notice")).to_contain_text("W1 is another array")
     line(page, EXP_LINE).click()
     sight.picture(f"page_levels_{scheme}")
     shown = {
