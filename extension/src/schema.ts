@@ -32,7 +32,7 @@ export interface Payload {
   numbers?: Numbers;
   provenance?: ProvenanceRow[];
   history?: History;
-  /** names that changed since */
+  /** what changed since, a sentence each */
   stale?: string[];
   remarks?: Remark[];
   checks?: Check[];
