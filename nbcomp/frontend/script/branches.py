@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -37,9 +38,9 @@ class Branches(Assignments):
 
     dead = False  # whether the statement being written cannot be reached
 
+    @abstractmethod
     def block(self, body: list[ast.stmt]) -> None:
         """Statements in order, up to the first that cannot be reached."""
-        raise NotImplementedError
 
     untold: ast.stmt | None = None  # a statement whose error only Python can make
 

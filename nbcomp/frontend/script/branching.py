@@ -41,13 +41,13 @@ class Merged:
 
 
 @dataclass(frozen=True)
-class Torn:
+class Undecided:
     """A variable that cannot be one thing: the error for whoever reads it."""
 
     error: CaptureError
 
 
-class Memory:
+class Contents:
     """What arrays hold at one moment: to be taken back, and compared."""
 
     def __init__(self, session: Session, values: Iterable[Any]) -> None:
@@ -136,8 +136,8 @@ class Choice:
         self.pairs.append((one, other))
         return Merged(len(self.pairs) - 1, kind[0] and kind2[0], python)
 
-    def _torn(self, name: str, a: Any, b: Any) -> Torn:
-        return Torn(
+    def _torn(self, name: str, a: Any, b: Any) -> Undecided:
+        return Undecided(
             CaptureError(
                 f"`{name}` is {described(a)} on one way and {described(b)} on the other",
                 here(),
@@ -327,7 +327,7 @@ def choose(
     sides: each gives its variables and its value, working on `env` itself.
     """
     outer = outer_nodes(session, env.values()) | set(topological([test]))
-    before = Memory(session, env.values())
+    before = Contents(session, env.values())
     found: list[tuple[Env, Any, dict[Storage, Node]]] = []
     checks: list[Node] = []
     choice = Choice(session)
@@ -350,7 +350,7 @@ def choose(
     session.effects += [r.inputs[0] for r in results[:1] if checks]
     for s, k in zip(storages, places, strict=True):
         Place(s).write(results[k])
-    if isinstance(value, Torn):
+    if isinstance(value, Undecided):
         raise value.error
     made: dict[int, Storage] = {}
     variables = {n: placed(session, v, results, n, made) for n, v in merged.items()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import math
 import types
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -177,9 +178,9 @@ class Calls(Expressions):
         defaults = tuple(function.__defaults__ or ())
         return self.write_out(source, lookup, defaults, args, named)
 
+    @abstractmethod
     def names_of(self, function: types.FunctionType) -> Callable[[str], Any]:
         """How a function's free names are found."""
-        raise NotImplementedError
 
     def written_out(self, function: LocalFunction, args: list[Any], named: dict[str, Any]) -> Any:
         """A function defined among the statements."""
@@ -222,11 +223,11 @@ class Calls(Expressions):
             self.depth -= 1
             self.location, self.path = outer, path
 
+    @abstractmethod
     def run_function(
         self, source: Source, lookup: Callable[[str], Any], bound: dict[str, Any]
     ) -> Any:
         """Write a function's body; its result."""
-        raise NotImplementedError
 
     # ---------------------------------------------------------------------- Python's functions
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -27,16 +28,16 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class Asker:
+class Asker(ABC):
     """Python's own meaning of conditions; `choose` is what differs at run time."""
 
+    @abstractmethod
     def choose(self, test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
         """`yes() if test else no()`"""
-        raise NotImplementedError
 
+    @abstractmethod
     def negated(self, value: Any) -> Any:
         """`not value`"""
-        raise NotImplementedError
 
     def conjunction(self, first: Any, *later: Callable[[], Any]) -> Any:
         """`first and later() and …`"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -56,7 +57,7 @@ class Frame:
     loops: list[Any] = field(default_factory=list)
 
 
-class Expressions(Arrays):
+class Expressions(Arrays, ABC):
     """The values of expressions, in the frame that is being written."""
 
     frame: Frame
@@ -110,13 +111,13 @@ class Expressions(Arrays):
             return self.keep(s, name) if self.eager else s
         return found
 
+    @abstractmethod
     def need_assigned(self, name: str) -> None:
         """End the kernel where a variable that may be unassigned is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def entered(self, value: Any, name: str) -> Any:
         """A value from outside the loops."""
-        raise NotImplementedError
 
     def expr_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.frozen(self.value(e)) for e in node.elts)
@@ -286,9 +287,9 @@ class Expressions(Arrays):
         self.assign(node.target, value)
         return value
 
+    @abstractmethod
     def assign(self, target: ast.expr, value: Any) -> None:
         """`target = value`"""
-        raise NotImplementedError
 
     # ----------------------------------------------------------------------- parts of values
 
@@ -398,7 +399,7 @@ class Expressions(Arrays):
             try:
                 value = self.scalar_of(self.value(node))
                 s = number(value)
-            except (NotElements, NbcompError, NotImplementedError):
+            except (NotElements, NbcompError):
                 return None
             finally:
                 self._names, self.fails = names, fails

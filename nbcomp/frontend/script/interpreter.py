@@ -17,7 +17,7 @@ import numpy as np
 
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
-from nbcomp.frontend.script.branching import Torn, choose, truth_of
+from nbcomp.frontend.script.branching import Undecided, choose, truth_of
 from nbcomp.frontend.script.conditions import ASKER, Asker, rewritten
 from nbcomp.frontend.script.loops import has_jumps
 from nbcomp.frontend.script.region import free_names, write_region
@@ -156,7 +156,7 @@ class Interpreter(Asker):
             if name in self.env or name in self.locals:
                 message = f"`{name}` is assigned on one way only, and used after both"
                 hint = "give it a value before the if"
-                self.env[name] = Torn(CaptureError(message, self.source.at(node), hint))
+                self.env[name] = Undecided(CaptureError(message, self.source.at(node), hint))
         self.env.update({n: v for n, v in env.items() if n in names.assigned})
 
     def _side(
@@ -287,7 +287,7 @@ class Interpreter(Asker):
         for name in [*torn, *(n for n in assigned if n not in before)]:
             message = f"`{name}` has a value only inside the loop, and is used after it"
             hint = "give it a value of the same type before the loop"
-            self.env[name] = Torn(CaptureError(message, self.source.at(node), hint))
+            self.env[name] = Undecided(CaptureError(message, self.source.at(node), hint))
 
     def one_round(self, body: list[ast.stmt], needed: set[str]) -> bool:
         """One round of a loop; whether it was left."""
@@ -344,7 +344,7 @@ class Interpreter(Asker):
         cells = [n for n in used if n in self.function.__code__.co_freevars and n not in given]
         unset = [n for n in used if n in self.locals and n not in given]
         for name in given:
-            if isinstance(self.env[name], Torn):
+            if isinstance(self.env[name], Undecided):
                 raise self.env[name].error
         node, asks = rewritten(node)
         asker = [ASKER] if asks else []

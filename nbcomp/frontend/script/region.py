@@ -111,7 +111,7 @@ class Region(Statements):
     def entered(self, value: Any, name: str) -> Any:
         if type(value) is Tracer:
             return self.array(value, name)
-        if isinstance(value, branching.Torn):
+        if isinstance(value, branching.Undecided):
             raise value.error
         if type(value) is Number:
             return self.argument(value, name)

@@ -13,8 +13,8 @@ from typing import Any
 from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.script.branching import (
+    Contents,
     Env,
-    Memory,
     boundary,
     common,
     described,
@@ -83,7 +83,7 @@ class Repeat:
 
     def _changed_storages(self) -> list[Storage]:
         """The arrays that the body writes to, found by tracing it once for nothing."""
-        before = Memory(self.session, self.env.values())
+        before = Contents(self.session, self.env.values())
         saved = dict(self.env)
         self.test()
         self.body()
@@ -112,7 +112,7 @@ class Repeat:
         return result
 
     def _attempt(self, carried: list[Carried], storages: list[Storage]) -> bool:
-        before = Memory(self.session, self.env.values())
+        before = Contents(self.session, self.env.values())
         saved = dict(self.env)
         starts = [*(c.start for c in carried), *(s.node for s in storages)]
         inside = [_stand_in(k, n.type, n) for k, n in enumerate(starts)]
