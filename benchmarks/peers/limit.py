@@ -6,11 +6,7 @@ the time of the bare traffic, taken in turn with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import perf_counter
-from typing import Any
-
-from benchmarks import machine
+from benchmarks import machine, timing
 from benchmarks.peers import Prepared
 from benchmarks.workloads import Array, Workload
 from nbcomp.measure.limits import READS, prepared_probe
@@ -18,6 +14,7 @@ from nbcomp.runtime import memory
 from nbcomp.runtime.pool import set_threads
 from nbcomp.types import FLOAT32
 
+BUDGET = 0.02  # seconds to find the fastest way in, for each
 PROBES = {"read": READS, "copy": ("copy", "stream")}
 
 
@@ -35,15 +32,5 @@ def prepare(workload: Workload, arrays: dict[str, Array]) -> Prepared:
     for array in (source, target):
         array.fill(0.5)
     ways = [prepared_probe(n, source, target, size, threads) for n in PROBES[workload.traffic]]
-    best = min(ways, key=_seconds)
+    best = min(ways, key=lambda way: min(timing.samples(way, BUDGET)))
     return Prepared(best, lambda _: ())
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    """The shortest of a few calls."""
-    taken = []
-    for _ in range(7):
-        start = perf_counter()
-        call()
-        taken.append(perf_counter() - start)
-    return min(taken)

@@ -99,7 +99,7 @@ def _accumulators(
     body = "\n".join(line for k in range(count) for line in update(k))
     sums = [f"  %s0 = fadd {kind} %b0, zeroinitializer"]
     sums += [f"  %s{k} = fadd {kind} %s{k - 1}, %b{k}" for k in range(1, count)]
-    return before, body, "\n".join([*sums, f"  store {kind} %s{count - 1}, ptr %to, align 64"])
+    return before, body, "\n".join([*sums, f"  store {kind} %s{count - 1}, ptr %target, align 64"])
 
 
 def _read(streams: int) -> str:
@@ -159,10 +159,18 @@ def probes() -> Code:
     return load(text, names, target_machine(2, cpu.name, cpu.features))
 
 
+def _ready(
+    name: str, source: int, target: int, size: int, times: int, threads: int
+) -> Callable[[], int]:
+    """A probe with `size` bytes and `times` iterations for each thread, ready to be run."""
+    buffers = (ctypes.c_void_p * 2)(source, target)
+    params = (ctypes.c_int64 * 2)(size, times)
+    return pool.prepared(probes()[name], buffers, params, threads, 1 if threads > 1 else 0)
+
+
 def nothing() -> Callable[[], int]:
     """A step that does nothing, ready to be run: what calling one takes."""
-    empty = (ctypes.c_void_p * 1)(), (ctypes.c_int64 * 1)()
-    return pool.prepared(probes()["nothing"], *empty, 1, 0)
+    return _ready("nothing", 0, 0, 0, 0, 1)
 
 
 READS = tuple(f"read{n}" for n in STREAMS)
@@ -178,9 +186,8 @@ def prepared_probe(
     part = size // threads // 4096 * 4096
     streams = int(name[4:]) if name in READS else 1
     step = VECTOR * (8 // streams if name in READS else 4)
-    buffers = (ctypes.c_void_p * 2)(source.ctypes.data, target.ctypes.data)
-    params = (ctypes.c_int64 * 2)(part // streams, part // streams // step)
-    return pool.prepared(probes()[name], buffers, params, threads, 1 if threads > 1 else 0)
+    size = part // streams
+    return _ready(name, source.ctypes.data, target.ctypes.data, size, size // step, threads)
 
 
 # -------------------------------------------------------------------------------------- measuring
@@ -188,9 +195,8 @@ def prepared_probe(
 
 @dataclass
 class _Bench:
-    """The probes, and an array beyond every cache for them to work on."""
+    """An array beyond every cache for the probes to work on."""
 
-    code: Code
     array: Any
     repeat: int
 
@@ -198,14 +204,12 @@ class _Bench:
     def made(size: int, repeat: int) -> _Bench:
         array = memory.empty(FLOAT32, (size // 4,))
         array.fill(0.5)  # the pages are there, and no denormal numbers
-        return _Bench(probes(), array, repeat)
+        return _Bench(array, repeat)
 
     def seconds(self, name: str, threads: int, size: int, times: int) -> float:
         """The shortest run of a probe with `size` bytes and `times` iterations for each thread."""
         start = self.array.ctypes.data
-        buffers = (ctypes.c_void_p * 2)(start, start + self.array.nbytes // 2)
-        params = (ctypes.c_int64 * 2)(size, times)
-        run = pool.prepared(self.code[name], buffers, params, threads, 1 if threads > 1 else 0)
+        run = _ready(name, start, start + self.array.nbytes // 2, size, times, threads)
         return min(_timed(run) for _ in range(self.repeat))
 
     def rate(self, name: str, threads: int, size: int, step: int, about: float) -> float:
