@@ -95,7 +95,7 @@ def roofline_chart(numbers: Numbers, axes: Axes) -> None:
     axes.grid(color=GRID, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)
     if marks:
-        axes.legend(frameon=False, fontsize=8, loc="lower right")
+        axes.legend(title="kernels", fontsize=8, title_fontsize=8, loc="lower right")
 
 
 def _roofs(axes: Axes, limits: Limits, threads: int, left: float, right: float) -> None:
@@ -109,7 +109,7 @@ def _roofs(axes: Axes, limits: Limits, threads: int, left: float, right: float) 
         rate = limits.bandwidth(threads, level)
         corner = peak / rate
         axes.plot([left, corner], [rate * left / 1e9, peak / 1e9], color=FASTER, linewidth=1.1)
-        x = left * 1.3 * 2.0**number  # one beside the other where the lines are close
+        x = min(left * 1.3 * 4.0**number, corner / 1.5)  # one beside the other, on its own line
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
         words = f"{level} {rate / 1e9:.0f} GB/s"
         axes.text(x, rate * x / 1e9, words, fontsize=7.5, color=FASTER, va="center", bbox=box)

@@ -28,7 +28,7 @@ from nbcomp.display.view.source import Source
 from nbcomp.display.view.speed import speed_cells
 from nbcomp.display.view.texts import Budget
 from nbcomp.display.view.view import View
-from nbcomp.display.view.words import seconds
+from nbcomp.display.view.words import count, seconds
 from nbcomp.display.visible import escape
 from nbcomp.origin import Line
 
@@ -49,7 +49,7 @@ def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
         "check": lambda: section("Levels checked", _checks(view)),
         "history": lambda: history(view),
         "remarks": lambda: section(
-            f"Line by line ({len(view.remarks)} decisions)",
+            f"Line by line ({count(len(view.remarks), 'decision')})",
             annotated(view.source, view.remarks),
             opened=True,
         ),

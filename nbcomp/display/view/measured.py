@@ -124,9 +124,7 @@ def _limit_notes(limits: Limits) -> Iterator[str]:
             f"{p.value / 1e9:.0f} Gop/s in {p.dtype}" for p in limits.peaks if p.threads == threads
         )
         rates = ", ".join(
-            f"{b.level} {b.value / 1e9:.0f}"
-            for b in limits.bandwidths
-            if b.threads == threads and b.level in LEVELS
+            f"{b.level} {b.value / 1e9:.0f}" for b in _hierarchy(limits) if b.threads == threads
         )
         yield f"limits of {count(threads, 'thread')}: {peaks}; GB/s from {rates}"
 
@@ -244,4 +242,7 @@ def _numbers_data(numbers: Numbers) -> dict[str, Any]:
 
 
 def _hierarchy(limits: Limits) -> Iterator[Bandwidth]:
-    return (b for b in limits.bandwidths if b.level in LEVELS)
+    """The bandwidths kernels are held against, by level."""
+    for threads in sorted({b.threads for b in limits.bandwidths}):
+        for level in LEVELS:
+            yield Bandwidth(threads, level, limits.bandwidth(threads, level))

@@ -40,6 +40,7 @@ LABELS = {
     ("tile", "applied"): "tiled",
     ("stream", "applied"): "streamed",
     ("numpy", "missed"): "runs in NumPy",
+    ("parts", "missed"): "runs in Python",
 }
 
 

@@ -156,7 +156,7 @@ def _fallback_view(fallback: Fallback) -> View:
         line=fallback.location.line if fallback.location else 0,
         source=fallback.location.source_line().strip() if fallback.location else "",
         done=False,
-        topic="numpy",
+        topic="parts" if fallback.parts else "numpy",
         reason=fallback.reason,
         hint=fallback.hint,
     )
