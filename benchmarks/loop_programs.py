@@ -104,7 +104,7 @@ def smith_waterman(a: Any, b: Any, match: Any, mismatch: Any, gap: Any) -> Any:
 
 def histogram(values: Any, bins: Any) -> Any:
     """Count values by bin."""
-    counts = np.zeros(256, np.int64)
+    counts = np.zeros(bins, np.int64)
     for i in range(values.shape[0]):
         counts[values[i]] += 1
     return counts

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
 from nbcomp.display.layout import Layout, Link, Point, layout
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Contract, Input, Library
+from nbcomp.graph.passes.outcome import Group
 from nbcomp.record import Location
 
 LARGEST = 300  # nodes drawn one by one
@@ -30,19 +31,6 @@ MARGIN = 14.0
 HEADER = 24.0  # the strip of a group's box that holds its name
 
 Kind = Literal["op", "library", "input", "constant", "output", "group"]
-
-
-class Group(Protocol):
-    """What a fused group must offer to be drawn."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def nodes(self) -> tuple[Node, ...]: ...
-    @property
-    def outputs(self) -> tuple[Node, ...]: ...
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from nbcomp.display.bundle import Bundle, bundle, width
 from nbcomp.display.html.blocks import fold, paragraph, root
 from nbcomp.display.html.code import pre
 from nbcomp.display.text.tables import fill
+from nbcomp.display.view.headline import others_words
 from nbcomp.display.view.kernels import kernel_text
-from nbcomp.display.view.words import seconds
+from nbcomp.display.view.words import count, seconds
 from nbcomp.measure.figures import change_words
 from nbcomp.measure.schedules import Trial
 
@@ -40,8 +41,8 @@ class TrialReport:
             lines.append(f"{times} with the default schedule: {words}, same result")
         if trial.since:
             lines.append(f"against the schedule in use before: {change_words(trial.since)}")
-        if trial.others >= 0.2:
-            lines.append(f"other programs kept {trial.others:.1f} cores busy meanwhile")
+        if disturbed := others_words(trial.others):
+            lines.append(disturbed)
         if self.adopted:
             lines.append("adopted: calls use it from now on")
         return lines
@@ -49,8 +50,7 @@ class TrialReport:
     @property
     def title(self) -> str:
         """Whose schedule it is."""
-        count = len(self.trial.steps)
-        steps = f"{count} step{'s' * (count != 1)}"
+        steps = count(len(self.trial.steps), "step")
         return f"{self.trial.compiled.name}, kernel {self.trial.kernel}: {steps}"
 
     def __str__(self) -> str:

@@ -27,8 +27,8 @@ from nbcomp.loop.grammar import (
     walk,
 )
 
-# Instructions per vector, where it is not about one.  Measured on AVX-512 code of this compiler.
 ROUNDS = 16  # of a loop of which nobody knows how often it runs
+# Instructions per vector, where it is not about one.  Measured on AVX-512 code of this compiler.
 INSTRUCTIONS = {
     "divide": 8,
     "sqrt": 8,

@@ -41,7 +41,12 @@ class Comparison:
     @property
     def agrees(self) -> bool:
         """Whether every output is NumPy's answer."""
-        return not any(d.problem for d in self.differences)
+        return not self.problem
+
+    @property
+    def problem(self) -> str:
+        """The first output that is not NumPy's answer, and how; empty where there is none."""
+        return next((f"{d.name} {d.problem}" for d in self.differences if d.problem), "")
 
     @property
     def ulp(self) -> float:

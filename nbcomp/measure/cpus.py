@@ -16,14 +16,13 @@ from nbcomp.errors import NbcompError
 from nbcomp.jitted import entry_of
 from nbcomp.measure.arguments import kept, restore, twin
 from nbcomp.measure.comparison import Wanted, coarsest
-from nbcomp.measure.timing import Call, Neighbours, Timing, alternate, quietly
+from nbcomp.measure.timing import BUSY, Call, Neighbours, Timing, alternate, quietly
 from nbcomp.pipeline import compile
 from nbcomp.provenance import instruction_mix
 from nbcomp.target.llvm.cpus import CPUS
 
 NAMES = tuple(named.name for named in CPUS)
 TURNS = 12  # of each CPU: what disturbs comes and goes
-BUSY = 0.2  # cores other programs may use before the table says that they disturbed
 PATIENCE = 0.2  # of the time at most for one call of one CPU's code
 
 
@@ -169,8 +168,7 @@ def _checked(
     found = wanted.check(call)
     spent = time.perf_counter() - begin
     if not found.agrees:
-        problem = next(f"{d.name} {d.problem}" for d in found.differences if d.problem)
-        return replace(row, same=False, note=f"WRONG ANSWER: {problem}"), None
+        return replace(row, same=False, note=f"WRONG ANSWER: {found.problem}"), None
     if spent > patience:
         return replace(row, note=f"not timed: a call takes about {spent:.2g} s"), None
     return row, call

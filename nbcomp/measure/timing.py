@@ -26,6 +26,7 @@ ROUNDS = 3  # turns of each side
 REST = 0.03  # seconds between turns: OpenBLAS's threads spin for 2^26 cycles
 FEW = 3  # pairs of samples, below which a ratio is not told from 1
 DRIFT = 16  # calls in one sample of a function that changes its arguments, before they are restored
+BUSY = 0.2  # cores other programs may use before a report says that they disturbed
 
 
 @dataclass(frozen=True)

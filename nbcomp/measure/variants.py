@@ -160,8 +160,7 @@ class _Race:
         """Compare with NumPy's answer; then see how long a call takes."""
         found = self.wanted.check(call)
         if not found.agrees:
-            problem = next(f"{d.name} {d.problem}" for d in found.differences if d.problem)
-            entry.same, entry.note = False, f"WRONG ANSWER: {problem}"
+            entry.same, entry.note = False, f"WRONG ANSWER: {found.problem}"
             return
         given = twin(self.wanted.given) if self.writes else self.wanted.given
         with quietly():

@@ -30,6 +30,8 @@ from nbcomp.schedule.language import Step
 from nbcomp.schedule.rewriting import constant_extent, find, loop_names
 
 VECTORS = 2  # of columns in a tile
+# Rows of a tile, by bytes of a vector: with 32 registers or 16, some of which hold the operands.
+HEIGHTS = {64: 12, 32: 6, 16: 6}
 WIDE = 8  # vectors of columns where the result has one row
 PACKED_ROWS = 4  # tiles of rows from which packing the right operand pays
 
@@ -113,11 +115,7 @@ class _Blocking:
     def __init__(self, kernel: Kernel, product: _Product, machine: Machine) -> None:
         self.kernel, self.product = kernel, product
         self.lanes = machine.vector_bytes // product.sum.buffer.dtype.itemsize
-        registers = 32 if machine.vector_bytes == 64 else 16
-        # All but those for a row of the right operand and one element of the left.
-        self.height = (registers - VECTORS - 2) // VECTORS // 2 * 2
-        if registers == 32:
-            self.height = 12
+        self.height = HEIGHTS.get(machine.vector_bytes, min(HEIGHTS.values()))
         self.width = self.lanes * (VECTORS if product.rows else WIDE)
 
     def run(self) -> Kernel:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from nbcomp.display.drawing import Group
 from nbcomp.graph.ir import Graph
+from nbcomp.graph.passes.outcome import Group
 from nbcomp.loop.grammar import Kernel
 from nbcomp.origin import Listing
 from nbcomp.record import Location, Remark, Trace

@@ -20,14 +20,15 @@ from nbcomp.loop.grammar import (
     index_add,
     index_scale,
     loop_var,
-    walk,
 )
 from nbcomp.schedule.dependence import conflict
+from nbcomp.schedule.region import upper
 from nbcomp.schedule.rewriting import (
     at,
     constant_extent,
     find,
     free_name,
+    loop_names,
     mentions,
     only_loop,
     renamed,
@@ -91,21 +92,12 @@ def reorder(kernel: Kernel, *order: str) -> Kernel:
 
 def _nest(kernel: Kernel, loops: tuple[str, ...]) -> list[str]:
     """These loops as they are nested, outside in."""
-    depth = {var: sum(1 for _ in _around(kernel, var)) for var in loops}
-    present = sorted(loops, key=lambda var: depth[var])
+    for var in loops:
+        find(kernel, var)  # which says what there is, if not this
+    present = [var for var in loop_names(kernel) if var in loops]
     for outer, inner in pairwise(present):
         only_loop(find(kernel, outer), inner)
     return present
-
-
-def _around(kernel: Kernel, loop: str) -> list[str]:
-    """The loops around a loop."""
-    found = find(kernel, loop)
-    return [
-        s.var
-        for s in walk(kernel.stages)
-        if isinstance(s, For) and s is not found and any(x is found for x in walk(s.body))
-    ]
 
 
 def tile(kernel: Kernel, outer: str, inner: str, rows: int, columns: int) -> Kernel:
@@ -169,12 +161,9 @@ def _parts(body: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
 
 def _upper(found: For) -> int:
     """The most iterations a loop can have; an error where that is not known."""
-    extent = found.extent
-    if isinstance(extent, Apply) and extent.fn == "minimum":
-        extent = next((a for a in extent.args if isinstance(a, Affine) and not a.terms), extent)
-    if isinstance(extent, Affine) and not extent.terms:
-        return extent.constant
-    raise ScheduleError(f"the extent of {found.var} is not a constant")
+    if (most := upper(found.extent)) is None:
+        raise ScheduleError(f"the extent of {found.var} is not a constant")
+    return most
 
 
 def _grown(buffer: Buffer, n: int) -> Buffer:
