@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from html import escape
 
 from nbcomp.display.bundle import Bundle, bundle, width
 from nbcomp.display.html.blocks import fold, paragraph, root
@@ -17,6 +16,7 @@ from nbcomp.display.text.tables import fill
 from nbcomp.display.view.headline import others_words
 from nbcomp.display.view.kernels import kernel_text
 from nbcomp.display.view.words import count, seconds
+from nbcomp.display.visible import escape, visible
 from nbcomp.measure.figures import change_words
 from nbcomp.measure.schedules import Trial
 
@@ -51,7 +51,7 @@ class TrialReport:
     def title(self) -> str:
         """Whose schedule it is."""
         steps = count(len(self.trial.steps), "step")
-        return f"{self.trial.compiled.name}, kernel {self.trial.kernel}: {steps}"
+        return f"{visible(self.trial.compiled.name)}, kernel {self.trial.kernel}: {steps}"
 
     def __str__(self) -> str:
         lines = [self.title, *(fill(v, width(), "  ") for v in self.verdict), ""]

@@ -76,12 +76,17 @@ class Op:
         return TensorType(result.dtype, result.shape)
 
     def reference(self, *arrays: Any) -> Any:
-        """What the operator means, in NumPy."""
+        """What the operator means, in NumPy.  Every operator but `input`, whose value is given, has
+        one of its own.
+        """
         raise NotImplementedError(f"{type(self).__name__}.reference")
 
     @classmethod
     def trace(cls, *args: Any, **kwargs: Any) -> Node:
-        """The node for a call of one of `numpy` with these arguments (nodes, or plain values)."""
+        """The node for a call of one of `numpy` with these arguments (nodes, or plain values).
+
+        Every operator that stands for NumPy functions has one of its own.
+        """
         raise NotImplementedError(f"{cls.__name__}.trace")
 
     @classmethod

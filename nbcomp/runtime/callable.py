@@ -119,10 +119,13 @@ class Callable(_Base):
 
         False where that is not possible.
         """
-        if self._direct:
-            self._record = record
-            _word(self, CALLABLE_ENTRY).value = entry
-        return self._direct
+        if not self._direct:
+            return False
+        self._record = record
+        if _word(self, CALLABLE_RECORD).value != id(record):  # laid out as nobody expects
+            return False
+        _word(self, CALLABLE_ENTRY).value = entry
+        return True
 
     def disconnect(self) -> None:
         """Be called by the class's `__call__` again."""

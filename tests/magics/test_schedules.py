@@ -58,3 +58,11 @@ def test_mistakes(shell: Any, line: str, cell: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         result.raise_error()
     assert shell.names["f"].compiled.options.schedules == ()
+
+
+def test_hostile_names_are_shown_as_text(shell: Any) -> None:
+    report = shell.value('%%schedule f(x, y) --seconds 0.2\nvectorize("j")')
+    report.trial.compiled.name = "f\u202e<script>alert(1)</script>"
+    for form in (str(report), report.html()):
+        assert "\u202e" not in form
+    assert "<script>" not in report.html()
