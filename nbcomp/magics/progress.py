@@ -5,11 +5,12 @@ In a notebook it is updated in place; a terminal cannot take text back and shows
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, display
+
+from nbcomp.display.visible import escape
 
 
 class Note:
