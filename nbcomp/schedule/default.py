@@ -1,14 +1,15 @@
 """The default schedule: what a kernel gets when nobody has written or tuned one.
 
 `SCHEDULE` is its steps in order.  Each is an optimisation that can be left out by its name
-(`Options`), because none changes what the kernel means.  Knows loops and the machine.
+(`Options`), because none changes what the kernel means.  Where one could go either way it asks
+`decide`, which a tuner answers.  Knows loops and the machine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop import cost
@@ -26,23 +27,32 @@ from nbcomp.loop.grammar import (
     walk,
     walk_expr,
 )
+from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
+from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.products import block_products
 from nbcomp.schedule.written import spread
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
+BLOCKS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)  # what else may pay
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128)  # of an outer loop that one core takes at a time
 TILE = 32  # columns of a block that is read along the other axis: its cache lines stay in reach
+TILES = (8, 16, 32, 64, 128, 256)
+VECTORS = (1, 2, 3, 4, 6, 8, 12, 16)  # in flight
+FEW = 64  # iterations of a loop that may be over before its vectors pay
 SHORT = 8  # a loop this short is written out, and the loop around it vectorised
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 
 
-def default_schedule(kernel: Kernel, machine: Machine, options: Options = EVERYTHING) -> Kernel:
+def default_schedule(
+    kernel: Kernel, machine: Machine, options: Options = EVERYTHING, decide: Decide = usual
+) -> Kernel:
     """The kernel after the steps of `SCHEDULE`, but for those that are left out."""
     for step in schedule(options, kernel):
-        kernel = step(kernel, machine)
+        kernel = step(kernel, machine, decide)
     return kernel
 
 
@@ -56,29 +66,35 @@ def schedule(options: Options, kernel: Kernel | None = None) -> tuple[Step, ...]
 # ------------------------------------------------------------------------------------------ steps
 
 
-def split_products(kernel: Kernel, machine: Machine) -> Kernel:
+def split_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Compute a large product in as many parts as there are cores."""
     for position, call in enumerate(kernel.stages):
         if not isinstance(call, Call) or machine.cores < 2:
             continue
         rows, columns = call.buffers[0].shape[-2:]
         axis = 0 if rows >= max(32 * machine.cores, columns // 8) else 1
-        quick = seconds(call, machine) < PRODUCT_SECONDS
-        if quick or (rows, columns)[axis] < 32 * machine.cores:
+        axis = decide(f"axis of product {position}", axis, (0, 1))
+        length = (rows, columns)[axis]
+        worth = seconds(call, machine) >= PRODUCT_SECONDS and length >= 32 * machine.cores
+        parts = machine.cores if worth else 1
+        choices = among(parts, (1, machine.cores, 2 * machine.cores), max(length // 16, parts))
+        parts = decide(f"parts of product {position}", parts, choices)
+        if parts == 1:
             remarks.whole_product(call)
             continue
-        remarks.split_product(call, machine.cores, axis)
+        remarks.split_product(call, parts, axis)
         kernel = _noted(
-            steps.split_product(kernel, position, machine.cores, axis),
-            f"split_product({position}, {machine.cores}, {axis})",
+            steps.split_product(kernel, position, parts, axis),
+            f"split_product({position}, {parts}, {axis})",
         )
     return kernel
 
 
-def merge_loops(kernel: Kernel, machine: Machine) -> Kernel:
+def merge_loops(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Walk neighbouring axes that are one in memory with one loop."""
     for position in range(len(kernel.stages)):
-        kernel = _merge_stage(kernel, position)
+        if decide(f"merge loops of stage {position}", 1, (0, 1)):
+            kernel = _merge_stage(kernel, position)
     return kernel
 
 
@@ -103,14 +119,14 @@ def _merge_stage(kernel: Kernel, position: int) -> Kernel:
     return kernel
 
 
-def tile(kernel: Kernel, machine: Machine) -> Kernel:
+def tile(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Walk blocks of two axes where the inner loop strides through what the outer walks along."""
     for position in range(len(kernel.stages)):
-        kernel = _tile_stage(kernel, position)
+        kernel = _tile_stage(kernel, position, decide)
     return kernel
 
 
-def _tile_stage(kernel: Kernel, position: int) -> Kernel:
+def _tile_stage(kernel: Kernel, position: int, decide: Decide) -> Kernel:
     """Otherwise every element read brings a cache line of which the rest is gone when needed."""
     stage = kernel.stages[position]
     if not isinstance(stage, For) or len(stage.body) != 1:
@@ -121,19 +137,42 @@ def _tile_stage(kernel: Kernel, position: int) -> Kernel:
     if cost.has_accumulate(inner.body) or min(cost.extent_of(stage), cost.extent_of(inner)) < TILE:
         return kernel
     strides = [(_stride(e, stage.var), _stride(e, inner.var)) for e in _loads(inner.body)]
-    if not any(abs(across) == 1 and abs(along) > 1 for across, along in strides):
-        return kernel
+    turned = any(abs(across) == 1 and abs(along) > 1 for across, along in strides)
+    rows, columns = _tile_of(stage, inner, turned, decide)
     try:
-        tiled = steps.split(kernel, inner.var, TILE)
-        tiled = steps.interchange(tiled, stage.var, f"{inner.var}_o")
+        tiled = _tiled(kernel, stage.var, inner.var, rows, columns)
     except ScheduleError:
         return kernel
-    remarks.tiled(kernel, stage, TILE)
-    return _noted(
-        tiled,
-        f'split("{inner.var}", {TILE})',
-        f'interchange("{stage.var}", "{inner.var}_o")',
-    )
+    if columns:
+        remarks.tiled(kernel, stage, columns)
+    return tiled
+
+
+def _tile_of(outer: For, inner: For, turned: bool, decide: Decide) -> tuple[int, int]:
+    """Rows and columns of a block; 0 for an axis that is not cut.
+
+    With as many rows as there are, only the columns are cut.
+    """
+    sizes = (0, *TILES)
+    usual_columns = TILE if turned else 0
+    columns = among(usual_columns, sizes, cost.extent_of(inner) // 2)
+    width = decide(f"columns of a block of {outer.var}, {inner.var}", usual_columns, columns)
+    if not width:
+        return 0, 0
+    rows = among(0, sizes, cost.extent_of(outer) // 2)
+    return decide(f"rows of a block of {outer.var}, {inner.var}", 0, rows), width
+
+
+def _tiled(kernel: Kernel, outer: str, inner: str, rows: int, columns: int) -> Kernel:
+    if not columns:
+        return kernel
+    if rows:
+        tiled = steps.tile(kernel, outer, inner, rows, columns)
+        return _noted(tiled, f'tile("{outer}", "{inner}", {rows}, {columns})')
+    tiled = steps.split(kernel, inner, columns)
+    tiled = steps.interchange(tiled, outer, f"{inner}_o")
+    split = f'split("{inner}", {columns})'
+    return _noted(tiled, split, f'interchange("{outer}", "{inner}_o")')
 
 
 def _loads(body: tuple[Stmt, ...]) -> list[Load]:
@@ -175,11 +214,13 @@ def _loops(stmt: Stmt) -> bool:
     return isinstance(stmt, For) and stmt.kind != "unroll"
 
 
-def unroll(kernel: Kernel, machine: Machine) -> Kernel:
+def unroll(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Write short inner loops out, so that the longer loop around them can have the lanes."""
     for stage in kernel.stages:
         for loop, parent in _innermost(stage):
-            if parent is None or not _better_outside(loop, parent):
+            if parent is None or not _short(loop):
+                continue
+            if not decide(f"write out {loop.var}", int(_better_outside(loop, parent)), (0, 1)):
                 continue
             try:
                 written = steps.unroll(kernel, loop.var)
@@ -194,7 +235,7 @@ def _better_outside(loop: For, parent: For) -> bool:
     """Whether to write a short loop out and vectorise the longer one around it."""
     alone = sum(isinstance(s, For) for s in parent.body) == 1
     longer = cost.extent_of(parent) > cost.extent_of(loop)
-    return _short(loop) and longer and alone and not cost.has_accumulate(loop.body)
+    return longer and alone and not cost.has_accumulate(loop.body)
 
 
 def _short(loop: For) -> bool:
@@ -203,11 +244,14 @@ def _short(loop: For) -> bool:
     )
 
 
-def vectorize(kernel: Kernel, machine: Machine) -> Kernel:
+def vectorize(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Run the iterations of innermost loops in the lanes of vectors, where they are independent."""
     for stage in kernel.stages:
         for loop, _ in _innermost(stage):
             if loop.kind == "vector":
+                continue
+            few = cost.extent_of(loop) <= FEW
+            if few and not decide(f"lanes for {loop.var}", 1, (0, 1)):
                 continue
             try:
                 kernel = steps.vectorize(kernel, loop.var)
@@ -219,12 +263,17 @@ def vectorize(kernel: Kernel, machine: Machine) -> Kernel:
     return kernel
 
 
-def interleave(kernel: Kernel, machine: Machine) -> Kernel:
+def interleave(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Keep several vectors in flight: enough to hide the latency of sums, few in long bodies."""
     for loop in walk(kernel.stages):
         if not isinstance(loop, For) or loop.kind != "vector" or loop.unroll > 1:
             continue
-        if any(isinstance(s, For) for s in walk(loop.body)) or (count := _in_flight(loop)) == 1:
+        if any(isinstance(s, For) for s in walk(loop.body)):
+            continue
+        most = cost.extent_of(loop) // lanes_of(loop, machine.vector_bytes)
+        counts = among(_in_flight(loop), VECTORS, max(most, 1))
+        count = decide(f"vectors of {loop.var}", _in_flight(loop), counts)
+        if count == 1:
             continue
         kernel = steps.interleave(kernel, loop.var, count)
         remarks.interleaved(kernel, loop, count, machine)
@@ -249,49 +298,78 @@ def _depends(index: object, var: str) -> bool:
     return not isinstance(index, Affine) or any(v == var for v, _ in index.terms)
 
 
-def parallelize(kernel: Kernel, machine: Machine) -> Kernel:
+def parallelize(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Spread the outermost loop of each stage over the cores, in blocks if it is the only one."""
     for position in range(len(kernel.stages)):
-        kernel = _parallelize_stage(kernel, position, machine)
+        kernel = _parallelize_stage(kernel, position, machine, decide)
     return kernel
 
 
-def _parallelize_stage(kernel: Kernel, position: int, machine: Machine) -> Kernel:
+def _parallelize_stage(kernel: Kernel, position: int, machine: Machine, decide: Decide) -> Kernel:
     stage = kernel.stages[position]
     if not isinstance(stage, For):
         return kernel
-    if stage.kind == "vector":
-        if cost.has_accumulate(stage.body) or cost.extent_of(stage) <= 2 * BLOCK:
-            remarks.short(kernel, stage)
-            return kernel
-        kernel = _noted(steps.split(kernel, stage.var, BLOCK), f'split("{stage.var}", {BLOCK})')
-        stage = kernel.stages[position]
-        assert isinstance(stage, For)
+    size = _part_of(stage, decide)
+    if not size:
+        remarks.short(kernel, stage)
+        return kernel
     try:
-        kernel = steps.parallelize(kernel, stage.var)
+        spread, outer = _in_parts(kernel, stage.var, size)
+        spread = steps.parallelize(spread, outer)
     except ScheduleError as why:
         remarks.not_parallel(kernel, stage, why)
         return kernel
-    remarks.parallel(kernel, stage, grain(stage, machine) == 0, machine)
-    return _noted(kernel, f'parallelize("{stage.var}")')
+    loop = spread.stages[position]
+    assert isinstance(loop, For)
+    remarks.parallel(kernel, loop, grain(loop, machine) == 0, machine)
+    return _noted(spread, f'parallelize("{outer}")')
 
 
-def stream(kernel: Kernel, machine: Machine) -> Kernel:
+def _part_of(stage: For, decide: Decide) -> int:
+    """Iterations of an outermost loop that are one piece of work for a core; 0: all of them."""
+    extent = cost.extent_of(stage)
+    if stage.kind != "vector":
+        rows = among(1, (0, *ROWS), max(extent // 2, 1))
+        return decide(f"iterations of {stage.var} for a core", 1, rows)
+    if cost.has_accumulate(stage.body):
+        return 0
+    block = BLOCK if extent > 2 * BLOCK else 0
+    blocks = among(block, (0, *BLOCKS), extent // 2)
+    return decide(f"elements of {stage.var} for a core", block, blocks)
+
+
+def _in_parts(kernel: Kernel, loop: str, size: int) -> tuple[Kernel, str]:
+    """The kernel with a loop over parts of a loop, and the name of that."""
+    if size == 1:
+        return kernel, loop
+    return _noted(steps.split(kernel, loop, size), f'split("{loop}", {size})'), f"{loop}_o"
+
+
+def stream(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Write results past the caches where all the memory touched is far larger than they are."""
     touched = sum(b.nbytes for b in kernel.buffers if not b.alias)
-    if touched < STREAM_SHARE * machine.l3:
-        return kernel
+    large = int(touched >= STREAM_SHARE * machine.l3)
     for buffer in kernel.buffers:
         try:
-            kernel = steps.stream(kernel, buffer.name)
+            streamed = steps.stream(kernel, buffer.name)
         except ScheduleError:
             continue
+        if not decide(f"{buffer.name} past the caches", large, (0, 1)):
+            continue
+        kernel = streamed
         remarks.streamed(kernel, buffer)
         kernel = _noted(kernel, f'stream("{buffer.name}")')
     return kernel
 
 
-Step = Callable[[Kernel, Machine], Kernel]
+class Step(Protocol):
+    """A step of the default schedule, named like the optimisation it is."""
+
+    __name__: str
+
+    def __call__(self, kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
+        """The kernel after it, which means the same."""
+
 
 SCHEDULE: tuple[Step, ...] = (
     block_products,

@@ -26,6 +26,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.machine import Machine
 from nbcomp.schedule import steps
+from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.language import Step
 from nbcomp.schedule.rewriting import constant_extent, find, loop_names
 
@@ -33,16 +34,17 @@ VECTORS = 2  # of columns in a tile
 # Rows of a tile, by bytes of a vector: with 32 registers or 16, some of which hold the operands.
 HEIGHTS = {64: 12, 32: 6, 16: 6}
 WIDE = 8  # vectors of columns where the result has one row
+TALL, BROAD = (1, 2, 4, 6, 8, 10, 12, 14, 16), (1, 2, 3, 4, 6, 8)  # what else a tile may be
 PACKED_ROWS = 4  # tiles of rows from which packing the right operand pays
 
 
-def block_products(kernel: Kernel, machine: Machine) -> Kernel:
+def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Compute matrix products in tiles that stay in registers, from packed operands."""
     for stage in kernel.stages:
         product = _product(stage)
         if product is not None:
             try:
-                kernel = _Blocking(kernel, product, machine).run()
+                kernel = _Blocking(kernel, product, machine, decide).run()
             except ScheduleError:  # not as simple as it looked: the other steps do what they can
                 continue
     return kernel
@@ -112,11 +114,15 @@ class _Nest:
 class _Blocking:
     """The steps, one after another, each noted."""
 
-    def __init__(self, kernel: Kernel, product: _Product, machine: Machine) -> None:
-        self.kernel, self.product = kernel, product
+    def __init__(self, kernel: Kernel, product: _Product, machine: Machine, decide: Decide) -> None:
+        self.kernel, self.product, self.decide = kernel, product, decide
         self.lanes = machine.vector_bytes // product.sum.buffer.dtype.itemsize
-        self.height = HEIGHTS.get(machine.vector_bytes, min(HEIGHTS.values()))
-        self.width = self.lanes * (VECTORS if product.rows else WIDE)
+        height = HEIGHTS.get(machine.vector_bytes, min(HEIGHTS.values()))
+        vectors = VECTORS if product.rows else WIDE
+        if product.rows:
+            height = decide(f"rows of a tile of {product.rows}", height, among(height, TALL))
+        vectors = decide(f"vectors of a tile of {product.columns}", vectors, among(vectors, BROAD))
+        self.height, self.width = height, self.lanes * vectors
 
     def run(self) -> Kernel:
         rows, columns = self.product.rows, self.product.columns
@@ -173,7 +179,7 @@ class _Blocking:
             outer += self.do("split", nest.columns, width)
         inner = [v for v in (nest.rows, nest.columns) if v]
         if len(outer) == 2 or (outer and nest.rows and nest.width > width):
-            self.do("reorder", *outer, *inner)
+            self.do("reorder", *self.ordered(outer), *inner)
         shared = self.shared(nest.columns)
         columns = [nest.columns, *self.do("distribute", nest.columns)]
         rows = [nest.rows, *self.do("distribute", nest.rows)] if nest.rows else []
@@ -188,6 +194,11 @@ class _Blocking:
         vectors = -(-width // self.lanes)
         for var in columns:
             self.do("vectorize", var, unroll=vectors)
+
+    def ordered(self, outer: list[str]) -> list[str]:
+        """The loops over tiles, outside in."""
+        name = f"tiles of {self.product.columns} outside"
+        return outer[::-1] if len(outer) == 2 and self.decide(name, 0, (0, 1)) else outer
 
     def shared(self, columns: str) -> str:
         """The loop over the shared axis in a loop over columns."""
@@ -206,7 +217,8 @@ class _Blocking:
     def pack(self, height: int) -> None:
         """Copy the operands into the order of the tiles, where enough tiles read them."""
         _, right = _factors(self.product.sum)
-        if height >= PACKED_ROWS * self.height:
+        pays = int(height >= PACKED_ROWS * self.height)
+        if self.decide(f"pack for {self.product.columns}", pays, (0, 1)):
             self.pack_one(right, self.product.columns, self.width)
 
     def pack_one(self, factor: Expr, var: str, by: int) -> None:

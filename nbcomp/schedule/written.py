@@ -36,10 +36,11 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.machine import Machine
 from nbcomp.record import remark
+from nbcomp.schedule.decisions import Decide, usual
 from nbcomp.schedule.dependence import conflict
 
 
-def spread(kernel: Kernel, machine: Machine) -> Kernel:
+def spread(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Run an outermost loop on all cores where its iterations are independent."""
     (stage,) = kernel.stages
     if not isinstance(stage, Block):

@@ -7,7 +7,7 @@ A vector loop evaluates its body on <W x T> values with the loop variable as bas
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ from nbcomp.target.llvm import blas, jumps, scalars
 from nbcomp.target.llvm.builder import Value, element_type
 from nbcomp.target.llvm.memory import LLVM_ALIGN, MemoryEmitter
 from nbcomp.target.llvm.values import Lanes, is_literal
-from nbcomp.types import DType
+from nbcomp.types import DType, contiguous_strides
 
 MAX_LANES_LOCAL = 64  # elements of a local buffer that may be kept as one accumulator per lane
 
@@ -172,7 +172,9 @@ class LoopEmitter(MemoryEmitter):
     ) -> None:
         address = found.storage[context.copy]
         if found.indices is None and stmt.indices:
-            total, _ = self.offset(stmt.buffer, stmt.indices, context)
+            # Accumulators lie side by side, whatever is between the rows of their target.
+            dense = replace(stmt.buffer, strides=contiguous_strides(stmt.buffer.shape))
+            total, _ = self.offset(dense, stmt.indices, context)
             position = self.scalar_index(total, context)
             vector = f"<{context.lanes} x {element_type(stmt.buffer.dtype)}>"
             if position.text != "0":
