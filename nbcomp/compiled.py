@@ -19,7 +19,7 @@ from nbcomp.graph.ir import Graph
 from nbcomp.graph.passes.fusion import FusedGraph, Group
 from nbcomp.loop.grammar import STATUS_BITS, Kernel, failures
 from nbcomp.loop.printer import print_kernel
-from nbcomp.lowering.program import KernelStep, Program
+from nbcomp.lowering.program import KernelStep, LibraryStep, Program
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.origin import Listing
 from nbcomp.provenance import Provenance, kernel_listing, provenance
@@ -33,10 +33,13 @@ from nbcomp.target.llvm.remarks import llvm_remarks
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel at every level below the graph; `lowered` is it before its schedule."""
+    """One kernel at every level below the graph; `lowered` is it before its schedule.
+
+    groups: those it computes, one for each time it is called.
+    """
 
     name: str
-    group: Group
+    groups: tuple[Group, ...]
     lowered: Kernel
     kernel: Kernel
     code: Code
@@ -169,12 +172,19 @@ class Compiled:
         """What of the globals and helpers it counts on is not as it was, each with the reason."""
         return tuple(interpret.changes(self.plan))
 
+    @cached_property
+    def _by_name(self) -> dict[str, CompiledKernel]:
+        return {kernel.name: kernel for kernel in self.kernels}
+
+    def kernel_of(self, step: KernelStep | LibraryStep) -> CompiledKernel | None:
+        """The kernel that a step of the program calls; None for a call of NumPy."""
+        return self._by_name[step.kernel.name] if isinstance(step, KernelStep) else None
+
     def kernel_at(self, step: int) -> CompiledKernel | None:
         """The kernel that a step of the plan belongs to."""
         position = 0
-        kernels = iter(self.kernels)
         for part in self.program.steps:
-            kernel = next(kernels) if isinstance(part, KernelStep) else None
+            kernel = self.kernel_of(part)
             position += len(kernel.code.stages) if kernel else 1
             if step < position:
                 return kernel

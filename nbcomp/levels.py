@@ -37,7 +37,7 @@ def levels(compiled: Compiled, kernels: bool = True) -> Iterator[tuple[str, Run]
         if snapshot.level == "graph":
             yield f"graph after {snapshot.name}", _graph_run(compiled, snapshot.value)
     if kernels:
-        chains = _chains(compiled)
+        chains = list(_chains(compiled).values())
         for position, (stage, _) in enumerate(chains[0] if chains else ()):
             before = max(position - 1, 0)
             if not position or any(c[position][1] is not c[before][1] for c in chains):
@@ -68,18 +68,16 @@ def _graph_run(compiled: Compiled, value: Any) -> Run:
     return run
 
 
-def _chains(compiled: Compiled) -> list[list[tuple[str, Kernel]]]:
-    """For each kernel of the program, in order, (stage, the kernel after it)."""
-    chains: list[list[tuple[str, Kernel]]] = []
+def _chains(compiled: Compiled) -> dict[str, list[tuple[str, Kernel]]]:
+    """For each kernel by its name (stage, the kernel after it)."""
+    chains: dict[str, list[tuple[str, Kernel]]] = {}
     for snapshot in compiled.trace.snapshots:
         if isinstance(snapshot.value, Kernel):
-            if not chains or snapshot.name == chains[0][0][0]:
-                chains.append([])
-            chains[-1].append((snapshot.name, snapshot.value))
+            chains.setdefault(snapshot.kernel, []).append((snapshot.name, snapshot.value))
     # Loops as they were written have fewer steps than others: they stay as they are.
-    longest = max(chains, key=len, default=[])
+    longest = max(chains.values(), key=len, default=[])
     names = [name for name, _ in longest]
-    return [_spread(chain, names) for chain in chains]
+    return {kernel: _spread(chain, names) for kernel, chain in chains.items()}
 
 
 def _spread(chain: list[tuple[str, Kernel]], names: list[str]) -> list[tuple[str, Kernel]]:
@@ -89,17 +87,16 @@ def _spread(chain: list[tuple[str, Kernel]], names: list[str]) -> list[tuple[str
 
 def _kernels_run(compiled: Compiled, position: int) -> Run:
     """All kernels as they were after lowering (0) or that step of their schedule."""
-    chains = [[kernel for _, kernel in chain] for chain in _chains(compiled)]
+    chains = {name: [kernel for _, kernel in chain] for name, chain in _chains(compiled).items()}
 
     def run(*args: Any, **kwargs: Any) -> Any:
         values, inputs = _bound(compiled, args, kwargs)
         memory = _Memory(compiled, inputs)
-        kernels = iter(chains)
         for step in compiled.program.steps:
             if isinstance(step, LibraryStep):
                 memory.library(step)
             else:
-                chain = next(kernels)
+                chain = chains[step.kernel.name]
                 memory.kernel(step, chain[min(position, len(chain) - 1)])
         outputs = [memory.output(slot, t) for slot, t in compiled.program.outputs]
         return compiled.finish(tuple(outputs), values)

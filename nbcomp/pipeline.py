@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -28,6 +28,7 @@ from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
 from nbcomp.graph.passes.in_place import in_place
 from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.products import choose_products, generate_products
+from nbcomp.graph.passes.share import share
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
@@ -45,6 +46,7 @@ from nbcomp.target.llvm.compile import host_target
 from nbcomp.target.llvm.cpus import target_for, without_on
 from nbcomp.types import DType, TensorType, contiguous_strides
 
+G = TypeVar("G", Graph, FusedGraph)
 R = TypeVar("R", Graph, FusedGraph)
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
@@ -136,12 +138,14 @@ def compile_capture(
     with trace.timed("lower"):
         lowered = lower_groups(fused, writes, _rigid(captured.result))
     _known(options, lowered)
-    parts = [_scheduled(part, trace, options, target.machine) for part in lowered]
+    made = _scheduled(lowered, trace, options, target.machine)
+    parts = [replace(p, kernel=made[p.kernel.name]) if p.kernel else p for p in lowered]
     with trace.timed("memory plan"):
         program = plan_memory(fused, parts, writes, reuse=options.does("reuse"))
-    kernels, steps = _kernels(program, lowered, trace, target)
-    plan = _plan(captured, program, steps, kernels, results)
-    compiled = tuple(k for k in kernels if k is not None)
+    kernels = _kernels(program, lowered, trace, target)
+    steps = tuple(_steps(program, kernels, target))
+    compiled = tuple(kernels.values())
+    plan = _plan(captured, program, steps, compiled, results)
     return Compiled(
         name=graph.name,
         function=function,
@@ -203,10 +207,11 @@ def _graph_passes(graph: Graph, trace: Trace, options: Options) -> FusedGraph:
             step = generate_products
         if options.does(step.__name__):  # a pass that is no optimisation is always done
             graph = _run(step, graph, trace, done)
-    return _run(fuse if options.does("fuse") else separate, graph, trace, done)
+    fused = _run(fuse if options.does("fuse") else separate, graph, trace, done)
+    return _run(share, fused, trace, done)
 
 
-def _run(step: Callable[[Graph], R], graph: Graph, trace: Trace, done: list[str]) -> R:
+def _run(step: Callable[[G], R], graph: G, trace: Trace, done: list[str]) -> R:
     """One pass, recorded; what goes wrong in it is a fault of ours that names it."""
     begin = time.perf_counter()
     try:
@@ -218,7 +223,8 @@ def _run(step: Callable[[Graph], R], graph: Graph, trace: Trace, done: list[str]
         before = ", ".join(done) or "capture"
         raise PassError(f"pass {step.__name__} failed after {before}: {error!r}") from error
     spent = time.perf_counter() - begin
-    remarks = result.remarks if isinstance(result, FusedGraph) else ()
+    fusing = isinstance(graph, Graph)  # what is fused already brings its remarks along
+    remarks = result.remarks if fusing and isinstance(result, FusedGraph) else ()
     trace.record(Snapshot(step.__name__, "graph", _summary(step), result, spent, remarks))
     done.append(step.__name__)
     return result
@@ -236,15 +242,20 @@ def _known(options: Options, parts: Sequence[Part]) -> None:
             raise ScheduleError(f"no kernel {name}; the kernels are {', '.join(names)}")
 
 
-def _scheduled(part: Part, trace: Trace, options: Options, machine: Machine) -> Part:
-    """A part with its kernel after the schedule, each step recorded."""
-    kernel = part.kernel
-    if kernel is None:
-        return part
+def _scheduled(
+    parts: Sequence[Part], trace: Trace, options: Options, machine: Machine
+) -> dict[str, Kernel]:
+    """The kernels of all parts after their schedules, by name."""
+    kernels = {part.kernel.name: part.kernel for part in parts if part.kernel}
+    return {name: _schedule(k, trace, options, machine) for name, k in kernels.items()}
+
+
+def _schedule(kernel: Kernel, trace: Trace, options: Options, machine: Machine) -> Kernel:
+    """A kernel after its schedule, each step recorded."""
     lowered = Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
     trace.record(lowered)
     if (written := options.schedule_of(kernel.name)) is not None:
-        return replace(part, kernel=_as_written(kernel, written, trace))
+        return _as_written(kernel, written, trace)
     for step in schedule(options, kernel):
         begin = time.perf_counter()
         with trace.timed("schedule"):
@@ -252,7 +263,7 @@ def _scheduled(part: Part, trace: Trace, options: Options, machine: Machine) -> 
         spent = time.perf_counter() - begin
         name, description = step.__name__, _summary(step)
         trace.record(Snapshot(name, "loop", description, kernel, spent, kernel=kernel.name))
-    return replace(part, kernel=kernel)
+    return kernel
 
 
 def _as_written(kernel: Kernel, written: Written, trace: Trace) -> Kernel:
@@ -269,21 +280,32 @@ def _as_written(kernel: Kernel, written: Written, trace: Trace) -> Kernel:
 
 def _kernels(
     program: Program, lowered: Sequence[Part], trace: Trace, target: Target
-) -> tuple[list[CompiledKernel | None], list[Step | HostStep]]:
-    """Compile every kernel; the plan's steps."""
-    kernels: list[CompiledKernel | None] = []
-    steps: list[Step | HostStep] = []
+) -> dict[str, CompiledKernel]:
+    """Compile every kernel, once; by name."""
+    kernels: dict[str, CompiledKernel] = {}
     for step, part in zip(program.steps, lowered, strict=True):
         if isinstance(step, LibraryStep) or part.kernel is None:
-            assert isinstance(step, LibraryStep)
-            kernels.append(None)
-            steps.append(_host_step(step, target))
             continue
         kernel = step.kernel
+        if (made := kernels.get(kernel.name)) is not None:
+            kernels[kernel.name] = replace(made, groups=(*made.groups, step.group))
+            continue
         code = target.compile(kernel, trace)
-        kernels.append(CompiledKernel(kernel.name, step.group, part.kernel, kernel, code))
-        steps += (_step(kernel, n, s, step.slot_of) for n, s in enumerate(code.stages))
-    return kernels, steps
+        kernels[kernel.name] = CompiledKernel(kernel.name, (step.group,), part.kernel, kernel, code)
+    return kernels
+
+
+def _steps(
+    program: Program, kernels: dict[str, CompiledKernel], target: Target
+) -> Iterator[Step | HostStep]:
+    """The plan's steps: the stages of every kernel at each of its calls, and calls of NumPy."""
+    for step in program.steps:
+        if isinstance(step, LibraryStep):
+            yield _host_step(step, target)
+            continue
+        stages = kernels[step.kernel.name].code.stages
+        for n, stage in enumerate(stages):
+            yield _step(step.kernel, n, stage, step.slot_of)
 
 
 def _step(kernel: Kernel, position: int, stage: Stage, slot_of: dict[str, int]) -> Step | HostStep:
@@ -466,8 +488,8 @@ def _layout(program: Program, slot: int, t: TensorType) -> tuple[int, ...] | Non
 def _plan(
     captured: Capture,
     program: Program,
-    steps: list[Step | HostStep],
-    kernels: list[CompiledKernel | None],
+    steps: tuple[Step | HostStep, ...],
+    kernels: tuple[CompiledKernel, ...],
     results: Results | None,
 ) -> Plan:
     made = [
@@ -478,13 +500,13 @@ def _plan(
     if results is not None:
         outputs = tuple(made[r.index] if isinstance(r, Out) else Given(r) for r in results.outputs)
     machine = host()
-    total = sum(seconds(s, machine) for k in kernels if k for s in k.kernel.stages)
+    total = sum(len(k.groups) * seconds(s, machine) for k in kernels for s in k.kernel.stages)
     return Plan(
         guards=captured.guards,
         positional=captured.positional,
         slots=program.slots,
         outputs=outputs,
-        steps=tuple(steps),
+        steps=steps,
         constants=program.constants,
         temps=program.temps,
         arena=program.arena,
@@ -492,7 +514,7 @@ def _plan(
         finish=results.finish if results else None,
         seconds=total,
         disjoint=captured.disjoint,
-        keep=tuple(k.code for k in kernels if k),
+        keep=tuple(k.code for k in kernels),
     )
 
 

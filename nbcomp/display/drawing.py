@@ -95,11 +95,16 @@ def draw(graph: Graph, groups: Sequence[Group] = ()) -> Drawing:
     return replace(picture, summary=_summary(graph, groups, len(shown)))
 
 
+def numbers(groups: Sequence[Group]) -> dict[str, int]:
+    """The number of each kernel, by name: that of the first of the groups it computes."""
+    return {group.name: k for k, group in reversed(list(enumerate(groups)))}
+
+
 def _summary(graph: Graph, groups: Sequence[Group], count: int) -> str:
     operators = Counter(n.op.name for n in graph.nodes if not isinstance(n.op, (Input, Constant)))
     parts = ", ".join(f"{k}× {op}" if k > 1 else op for op, k in operators.most_common(8))
     more = f" and {len(operators) - 8} more" if len(operators) > 8 else ""
-    where = f" in {len(groups)} kernels" if groups else ""
+    where = f" in {len(numbers(groups))} kernels" if groups else ""
     return f"Graph of {graph.name}: {count} nodes{where}; operators: {parts or 'none'}{more}."
 
 
@@ -268,7 +273,8 @@ def _moved(wire: Wire, dx: float, dy: float) -> Wire:
 
 
 def _nested(graph: Graph, groups: Sequence[Group]) -> Drawing:
-    insides = [_inside(group, i) for i, group in enumerate(groups)]
+    number = numbers(groups)
+    insides = [_inside(group, number[group.name]) for group in groups]
     scene = _Scene()
     frames = [scene.add(inside.frame) for inside in insides]
     places = _Places(scene)
@@ -328,15 +334,16 @@ def _assemble(scene: _Scene, insides: dict[int, _Inside]) -> Drawing:
 
 def _collapsed(graph: Graph, groups: Sequence[Group]) -> Drawing:
     """One box per group, or per run of consecutive nodes when there are no groups."""
+    kernels = numbers(groups)
     bundles = [(g.name, g.kind, tuple(g.nodes)) for g in groups] or list(_runs(graph))
     scene = _Scene()
     maker: dict[Node, int] = {}
-    for number, (title, kind, nodes) in enumerate(bundles):
+    for title, kind, nodes in bundles:
         ops = Counter(n.op.name for n in nodes if not _inline(n))
         detail = _short(" ".join(f"{op}×{k}" if k > 1 else op for op, k in ops.items()), 44)
         width = max(len(title) * TITLE, len(detail) * SMALL) + 18
         tip = f"{title} ({kind})\n{detail}"
-        group = number if groups else -1
+        group = kernels.get(title, -1)
         places = tuple(dict.fromkeys(n.location for n in nodes if n.location))
         size = (width, 2 * LINE + 9)
         place = scene.add(Box("group", title, detail, tip, *size, group=group, places=places))

@@ -112,7 +112,8 @@ class _Payload:
         for level in kernel.levels:
             if kernel.number in self.view.detailed and not self.texts.spent:
                 texts[level] = self.text(level, self.texts.keep(kernel.listing(level), 0.5))
-        facts = [] if len(texts) == len(kernel.levels) else [("text", LEFT_OUT)]
+        facts = [("called", f"{kernel.calls} times")] if kernel.calls > 1 else []
+        facts += [] if len(texts) == len(kernel.levels) else [("text", LEFT_OUT)]
         if "asm" in texts:
             facts += kernel_facts(kernel.listing("asm"))
             self.provenance.append(_mapped(kernel))

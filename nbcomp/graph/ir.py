@@ -139,15 +139,18 @@ def rewrite(graph: Graph, rule: Callable[[Node, tuple[Node, ...]], Node | None])
     """
     new: dict[Node, Node] = {}
     changed = False
-    for node in graph.nodes:
-        inputs = tuple(new[i] for i in node.inputs)
-        with at(node.location):
+    outer = _location.set(None)
+    try:
+        for node in graph.nodes:
+            inputs = tuple([new[i] for i in node.inputs])
+            _location.set(node.location)
             result = rule(node, inputs)
-        if result is None:
-            same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
-            result = node if same else replace(node, inputs=inputs)
-        changed |= result is not node
-        new[node] = result
+            if result is None:
+                result = node if inputs == node.inputs else replace(node, inputs=inputs)
+            changed |= result is not node
+            new[node] = result
+    finally:
+        _location.reset(outer)
     if not changed:
         return graph
     return Graph(

@@ -7,7 +7,7 @@ it lives (first fit over live ranges).
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nbcomp.graph.control import Control, Loops, Result
@@ -15,6 +15,7 @@ from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input, Library, View
 from nbcomp.graph.passes.fusion import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
+from nbcomp.graph.passes.share import corresponding
 from nbcomp.graph.printer import node_names
 from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.lowering.kernels import copy_kernel, lower
@@ -121,8 +122,12 @@ def lower_groups(
         if k not in fixed and k not in writes and not graph.users[n]
         if n.op.name != "copy"  # `x.copy()` is in C order whatever x is
     }
-    parts = []
+    parts: list[Part] = []
+    known: dict[str, Part] = {}
     for group in fused.groups:
+        if group.name in known:
+            parts.append(_called_again(known[group.name], group))
+            continue
         own = group.kind == "control" and not isinstance(group.nodes[0].op, Loops)
         if group.kind == "library" or own:
             parts.append(Part(group, None, {}))
@@ -140,8 +145,15 @@ def lower_groups(
             if b.role == "output" and b.strides != contiguous_strides(b.shape)
         }
         parts.append(Part(group, lowered.kernel, nodes, layouts))
+        known[group.name] = parts[-1]
     changed = [(graph.outputs[k], graph.inputs[i]) for k, i in writes.items()]
     return parts + [_copy_back(new, old) for new, old in changed if taken_over(new) is not old]
+
+
+def _called_again(part: Part, group: Group) -> Part:
+    """The kernel of another group, for the values of this one (`graph.passes.share`)."""
+    own = corresponding(group, part.group)
+    return replace(part, group=group, nodes={m: own[n] for m, n in part.nodes.items()})
 
 
 def _copy_back(node: Node, target: Node) -> Part:

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -54,23 +54,23 @@ def measure_numbers(
     with kept(captured.signature, captured.writes, args, kwargs or {}):
         samples = _samples(compiled, args, kwargs or {}, seconds)
     memory = memory_plan(compiled)
-    steps = [s for s in _steps(compiled, samples, memory) if s.stages]  # others do nothing
+    calls = [c for c in _calls(compiled, samples, memory) if c.stages]  # others do nothing
+    called: dict[str, list[_Call]] = {}
+    for call in calls:
+        if isinstance(call.program, KernelStep):
+            called.setdefault(call.name, []).append(call)
+    timed = [_Timed(k, tuple(called[k.name])) for k in compiled.kernels if k.name in called]
     known = limits()
-    if any(_figures(s, known).of_limit > BEYOND for s in steps if s.kernel):
+    if any(_figures(kernel, known).of_limit > BEYOND for kernel in timed):
         known = limits(again=True)  # something disturbed them
-    kernels, libraries, weights = [], [], []
-    for step in steps:
-        if step.kernel is None:
-            libraries.append((step.name, step.timing))
-            assert isinstance(step.program, LibraryStep)
-            weights.append({step.program.node.location: step.timing.median})
-        else:
-            figures = _figures(step, known)
-            kernels.append(figures)
-            weights.append(_by_place(step.work, figures))
-    return Numbers(
-        known, tuple(kernels), memory, _lines(weights), tuple(libraries), neighbours.cores()
-    )
+    kernels = tuple(_figures(kernel, known) for kernel in timed)
+    weights = [_by_place(t.work, f) for t, f in zip(timed, kernels, strict=True)]
+    libraries = []
+    for call in calls:
+        if isinstance(call.program, LibraryStep):
+            libraries.append((call.name, call.timing))
+            weights.append({call.program.node.location: call.timing.median})
+    return Numbers(known, kernels, memory, _lines(weights), tuple(libraries), neighbours.cores())
 
 
 # ----------------------------------------------------------------------------------------- timing
@@ -114,26 +114,49 @@ def _samples(
 
 
 @dataclass(frozen=True)
-class _Timed:
+class _Call:
     """A step of the program: its samples by stage, and how near in time its buffers were used."""
 
     name: str
     program: KernelStep | LibraryStep
-    kernel: CompiledKernel | None
-    work: Work
     stages: tuple[Step | HostStep, ...]
     samples: tuple[list[float], ...]
     distances: dict[str, float]  # memory -> bytes touched since it was last used
 
     @property
+    def seconds(self) -> list[float]:
+        """Of all stages together, one value per run of the program."""
+        return [sum(run) for run in zip(*self.samples, strict=True)]
+
+    @property
     def timing(self) -> Timing:
-        """Of all stages together."""
-        return timing_of([sum(run) for run in zip(*self.samples, strict=True)], 1)
+        """The same in short."""
+        return timing_of(self.seconds, 1)
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A kernel with all its calls."""
+
+    kernel: CompiledKernel
+    calls: tuple[_Call, ...]
+
+    @cached_property
+    def work(self) -> Work:
+        """What one call does."""
+        return work_of(self.kernel.lowered)
+
+    @property
+    def timing(self) -> Timing:
+        """Of all calls together."""
+        return timing_of(
+            [sum(run) for run in zip(*(c.seconds for c in self.calls), strict=True)], 1
+        )
 
     @property
     def threads(self) -> int:
         """How many threads its most parallel stage uses."""
-        return max((_threads(s) for s in self.stages), default=1)
+        return max((_threads(s) for c in self.calls for s in c.stages), default=1)
 
 
 def _threads(step: Step | HostStep) -> int:
@@ -142,23 +165,21 @@ def _threads(step: Step | HostStep) -> int:
     return min(pool.threads(), math.ceil(step.extent / step.grain))
 
 
-def _steps(compiled: Compiled, samples: list[list[float]], memory: Memory) -> list[_Timed]:
+def _calls(compiled: Compiled, samples: list[list[float]], memory: Memory) -> list[_Call]:
     """The steps of the program with those of the plan that belong to each."""
-    kernels, position, result = iter(compiled.kernels), 0, []
+    position, result = 0, []
     distances = _distances(compiled, {k: b.bytes for k, b in _slots(compiled, memory).items()})
     for number, (step, name) in enumerate(
         zip(compiled.program.steps, step_names(compiled), strict=True)
     ):
-        kernel = next(kernels) if isinstance(step, KernelStep) else None
+        kernel = compiled.kernel_of(step)
         count = len(kernel.code.stages) if kernel else 1
         part = slice(position, position + count)
         position += count
         near: dict[str, float] = {}
-        if kernel is not None and isinstance(step, KernelStep):
+        if isinstance(step, KernelStep):
             near = {name: distances[number][slot] for name, slot in step.slot_of.items()}
-        work = work_of(kernel.lowered) if kernel else Work()
-        stages, own = compiled.plan.steps[part], tuple(samples[part])
-        result.append(_Timed(name, step, kernel, work, stages, own, near))
+        result.append(_Call(name, step, compiled.plan.steps[part], tuple(samples[part]), near))
     return result
 
 
@@ -193,31 +214,34 @@ def _distances(compiled: Compiled, sizes: Mapping[int, int]) -> list[dict[int, f
     return result
 
 
-def _figures(step: _Timed, known: Limits) -> KernelFigures:
-    assert step.kernel is not None
-    threads = step.threads
+def _figures(timed: _Timed, known: Limits) -> KernelFigures:
+    """What all calls of a kernel do together, and in what time."""
+    threads, work = timed.threads, timed.work
     streamed = {
         s.buffer.memory
-        for s in walk(step.kernel.kernel.stages)
+        for s in walk(timed.kernel.kernel.stages)
         if isinstance(s, Store) and s.streaming
     }
     traffic: dict[str, float] = defaultdict(float)
-    for memory in {**step.work.read, **step.work.written}:
-        near = known.level_of(step.distances[memory], threads)
-        traffic[near] += step.work.read[memory]
-        traffic["memory" if memory in streamed else near] += step.work.written[memory]
-    operations = step.work.operations
+    for call in timed.calls:
+        for memory in {**work.read, **work.written}:
+            near = known.level_of(call.distances[memory], threads)
+            traffic[near] += work.read[memory]
+            traffic["memory" if memory in streamed else near] += work.written[memory]
+    operations = work.operations
     widest = max(operations, key=lambda size: operations[size] * size, default=4)
-    forks = sum(_threads(s) > 1 for s in step.stages)
+    stages = [s for call in timed.calls for s in call.stages]
+    forks = sum(_threads(s) > 1 for s in stages)
     return KernelFigures(
-        kernel=step.name,
-        timing=step.timing,
+        kernel=timed.kernel.name,
+        timing=timed.timing,
         threads=threads,
         dtype="float64" if widest >= 8 else "float32",
-        operations=float(sum(operations.values())),
+        operations=float(len(timed.calls) * sum(operations.values())),
         traffic=tuple((level, size) for level, size in traffic.items() if size),
-        overhead=forks * known.fork + len(step.stages) * STEP,
+        overhead=forks * known.fork + len(stages) * STEP,
         limits=known,
+        calls=len(timed.calls),
     )
 
 

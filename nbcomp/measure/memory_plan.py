@@ -63,10 +63,10 @@ def _described(compiled: Compiled) -> tuple[dict[int, str], dict[int, int]]:
         note(slot, node.name or f"argument {slot}", node.type.nbytes)
     for slot, array in program.constants.items():
         note(slot, "a constant", array.nbytes)
-    kernels = iter(compiled.kernels)
     for step in program.steps:
         if isinstance(step, KernelStep):
-            for buffer in (*next(kernels).lowered.buffers, *step.kernel.buffers):
+            kernel = compiled.kernel_of(step)
+            for buffer in (*(kernel.lowered.buffers if kernel else ()), *step.kernel.buffers):
                 if buffer.memory in step.slot_of:  # a schedule may do without it
                     note(step.slot_of[buffer.memory], buffer.name, buffer.nbytes)
         else:

@@ -79,6 +79,8 @@ class Limits:
 class KernelFigures:
     """One kernel, measured: what it does, how long it takes, and how near a limit that is.
 
+    All numbers are of its `calls` together.
+
     operations: arithmetic on one dtype, counted in the loops: 1 for each of + − × ÷ √, minimum,
     maximum, comparison and the like; 2 for a multiply-add of a matrix product; for an elementary
     function (exp, log, sin, …) as many as its vector code has instructions
@@ -95,6 +97,7 @@ class KernelFigures:
     traffic: tuple[tuple[str, float], ...]
     overhead: float
     limits: Limits
+    calls: int = 1
 
     @property
     def bytes(self) -> float:

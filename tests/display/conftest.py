@@ -65,7 +65,7 @@ class Kernel:
     """A compiled kernel with canned texts."""
 
     name: str
-    group: Group
+    groups: tuple[Group, ...]
     kernel: loop.Kernel
     texts: dict[str, str]
     asked: list[str] = field(default_factory=list)
@@ -116,7 +116,7 @@ def fake_compiled(**changes: Any) -> SimpleNamespace:
         ),
     }
     kernels = tuple(
-        Kernel(g.name, g, loop.Kernel(g.name, (), ()), dict(texts))
+        Kernel(g.name, (g,), loop.Kernel(g.name, (), ()), dict(texts))
         for g in groups
         if g.kind != "library"
     )

@@ -82,7 +82,7 @@ def history_lines(view: View, width: int) -> list[str]:
 
 def kernels_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:
     """Name, kind, operators and source lines of each kernel."""
-    rows = [(k.name, k.kind, k.lines, k.operators) for k in view.kernels]
+    rows = [(k.title, k.kind, k.lines, k.operators) for k in view.kernels]
     return table(rows, width, ink=ink, bold=0)
 
 

@@ -42,12 +42,17 @@ def title(compiled: Compiled) -> str:
     """The function's name, its operators, kernels and library calls."""
     total = operators(compiled.captured.nodes).total()
     made = len(compiled.kernels)
-    calls = ["numpy"] * (len(compiled.groups) - made)
+    own = {kernel.name for kernel in compiled.kernels}
+    calls = ["numpy" for group in compiled.groups if group.name not in own]
     for kernel in compiled.kernels:
-        calls += [s.fn for s in walk(kernel.kernel.stages) if isinstance(s, Call)]
+        once = [s.fn for s in walk(kernel.kernel.stages) if isinstance(s, Call)]
+        calls += once * len(kernel.groups)
     names = ", ".join(dict.fromkeys(calls))
     library = f", with {count(len(calls), 'library call')} ({names})" if calls else ""
-    return f"{compiled.name}: {count(total, 'operator')} in {count(made, 'kernel')}{library}"
+    run = sum(len(kernel.groups) for kernel in compiled.kernels)
+    often = f" called {run} times" if run > made else ""
+    where = f"{count(made, 'kernel')}{often}"
+    return f"{compiled.name}: {count(total, 'operator')} in {where}{library}"
 
 
 def _compile_sentence(compiled: Compiled) -> str:

@@ -1,4 +1,4 @@
-"""One row for each fused group: what it computes, from which lines, and its text at each level."""
+"""One row for each kernel: what it computes, from which lines, and its text at each level."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
+from nbcomp.display.drawing import numbers
 from nbcomp.display.listing import commented
 from nbcomp.display.view.headline import operators, title
 from nbcomp.display.view.reads import Compiled, CompiledKernel
+from nbcomp.display.view.words import called
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input
 from nbcomp.origin import Construct, Line
@@ -19,7 +21,10 @@ LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One fused group: what it computes, from which lines, and its text at each of its levels."""
+    """One kernel: what a call computes, from which lines, and its text at each of its levels.
+
+    number: that of the first group it computes.
+    """
 
     name: str
     kind: str
@@ -27,8 +32,14 @@ class KernelRow:
     operators: str
     lines: str
     levels: tuple[str, ...]
-    cost: int  # bytes of all it touches, to compare kernels by
+    cost: int  # bytes of all that its calls touch, to compare kernels by
+    calls: int
     listing: Callable[[str], tuple[Line, ...]] = field(compare=False)
+
+    @property
+    def title(self) -> str:
+        """Its name, and how often it is called."""
+        return called(self.name, self.calls)
 
     def text(self, level: str) -> str:
         """The whole text at a level."""
@@ -48,16 +59,18 @@ def _lines(nodes: Sequence[Node]) -> str:
 
 def done_words(compiled: Compiled) -> str:
     """What was made of a function, in a line: its kernels, and what each computes."""
-    rows = [f"{k.name} ({k.kind}): {k.operators}" for k in kernel_rows(compiled)]
+    rows = [f"{k.title} ({k.kind}): {k.operators}" for k in kernel_rows(compiled)]
     return f"{title(compiled)}: {'; '.join(rows)}" if rows else title(compiled)
 
 
 def kernel_rows(compiled: Compiled) -> list[KernelRow]:
-    """The rows of all groups, in the order in which they run."""
-    by_group = {id(kernel.group): kernel for kernel in compiled.kernels}
+    """The rows of all kernels and library calls, in the order in which they run first."""
+    by_name = {kernel.name: kernel for kernel in compiled.kernels}
+    calls = Counter(group.name for group in compiled.groups)
     rows = []
-    for number, group in enumerate(compiled.groups):
-        kernel = by_group.get(id(group))
+    for number in sorted(numbers(compiled.groups).values()):
+        group = compiled.groups[number]
+        kernel = by_name.get(group.name)
         found = operators(group.nodes)
         words = " ".join(f"{op}×{k}" if k > 1 else op for op, k in found.items())
         rows.append(
@@ -68,11 +81,19 @@ def kernel_rows(compiled: Compiled) -> list[KernelRow]:
                 operators=words,
                 lines=_lines([n for n in group.nodes if not isinstance(n.op, (Input, Constant))]),
                 levels=tuple(LEVELS) if kernel else (),
-                cost=sum(b.nbytes for b in kernel.kernel.buffers) if kernel else 0,
+                cost=sum(b.nbytes for b in kernel.kernel.buffers) * calls[group.name]
+                if kernel
+                else 0,
+                calls=calls[group.name],
                 listing=cache(partial(kernel_lines, kernel)) if kernel else _nothing,
             )
         )
     return rows
+
+
+def _touched(kernel: CompiledKernel) -> int:
+    """Bytes of the buffers a call touches."""
+    return sum(b.nbytes for b in kernel.kernel.buffers)
 
 
 def _nothing(level: str) -> tuple[Line, ...]:

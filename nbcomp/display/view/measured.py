@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbcomp.display.view.headline import others_words
-from nbcomp.display.view.words import count, seconds
+from nbcomp.display.view.words import called, count, seconds
 from nbcomp.measure.figures import Ablation, Measured, PassTime, PassTimes
 from nbcomp.measure.roofline import LEVELS, Bandwidth, Held, Limits, Memory, Numbers
 from nbcomp.measure.timing import Timing
@@ -99,7 +99,7 @@ def _kernels(numbers: Numbers) -> Table:
     for k in numbers.kernels:
         rows.append(
             (
-                k.kernel,
+                called(k.kernel, k.calls),
                 seconds(k.timing.median),
                 str(k.threads),
                 f"{k.flops_per_second / 1e9:.3g}",

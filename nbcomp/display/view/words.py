@@ -48,3 +48,8 @@ def ulp_words(ulp: float) -> str:
 def count(number: int, what: str) -> str:
     """A number of things, in the plural where it is not one."""
     return f"{number} {what}{'s' * (number != 1)}"
+
+
+def called(name: str, calls: int) -> str:
+    """A kernel with how often it is called, if that is not once."""
+    return f"{name} ×{calls}" if calls > 1 else name
