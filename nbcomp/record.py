@@ -62,9 +62,13 @@ class Location:
         where = f"line {self.line}" + (f", in {self.function}" if self.function else "")
         return f"{where}\n    {text[indent:]}\n    {' ' * max(0, start - indent)}{'^' * width}"
 
-    def __str__(self) -> str:
+    @cached_property
+    def _lines(self) -> str:
         lines = sorted({place.line for place in self.every()})
         return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+
+    def __str__(self) -> str:
+        return self._lines
 
 
 def joined(places: Iterable[Location | None]) -> Location | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -17,6 +18,7 @@ FLOAT64: DType = np.dtype(np.float64)
 _SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
 
 
+@cache  # NumPy makes a dtype's name anew each time
 def short(dtype: DType) -> str:
     """The short name of a dtype as printed in every IR: f32, i64, u8, bool."""
     name = dtype.name
@@ -46,8 +48,12 @@ class TensorType:
         """Number of axes."""
         return len(self.shape)
 
-    def __str__(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         return f"{short(self.dtype)}[{', '.join(map(str, self.shape))}]"
+
+    def __str__(self) -> str:
+        return self._text
 
 
 class Spec:

@@ -180,8 +180,7 @@ class _Scene:
     """Boxes to be placed (or, for ports, points), and the wires between them, before the layout."""
 
     boxes: list[Box | Frame | None] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)  # per link
+    links: dict[Link, str] = field(default_factory=dict)  # with their labels
     top: list[int] = field(default_factory=list)
     bottom: list[int] = field(default_factory=list)
 
@@ -192,23 +191,20 @@ class _Scene:
     def connect(
         self, source: int, target: int, label: str, out: float = 0.0, into: float = 0.0
     ) -> None:
-        link = Link(source, target, out, into)
-        if link not in self.links:
-            self.links.append(link)
-            self.labels.append(label)
+        self.links.setdefault(Link(source, target, out, into), label)
 
     def place(self) -> tuple[Layout, list[Wire]]:
         """Run the layout; a label stands at the foot of its source, once per port."""
         label_width = {}
-        for link, label in zip(self.links, self.labels, strict=True):
+        for link, label in self.links.items():
             label_width[link.source] = len(label) * SMALL + 8
         sizes = [
             (max(b.width if b else 4.0, label_width.get(i, 0.0)), b.height if b else 0.0)
             for i, b in enumerate(self.boxes)
         ]
-        placed = layout(sizes, self.links, self.top, self.bottom)
+        placed = layout(sizes, list(self.links), self.top, self.bottom)
         wires, labelled = [], set()
-        for link, label, route in zip(self.links, self.labels, placed.routes, strict=True):
+        for (link, label), route in zip(self.links.items(), placed.routes, strict=True):
             first = (link.source, link.out) not in labelled
             labelled.add((link.source, link.out))
             x, y = route[0]

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -97,6 +97,17 @@ class Op:
     def attributes(self) -> dict[str, Any]:
         """The fields, by name, as they are printed."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @cached_property
+    def printed_attributes(self) -> tuple[str, ...]:
+        """The same as they stand in the text of a graph; kept, since graphs are printed often."""
+        return tuple(f"{name}={_printed(value)}" for name, value in self.attributes().items())
+
+
+def _printed(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{value.dtype} array {value.shape}>"
+    return str(value)
 
 
 def phantom(t: TensorType) -> Any:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
 
 from nbcomp.graph.control import Control, Result
 from nbcomp.graph.ir import Graph, Node
@@ -87,11 +84,5 @@ def _call(node: Node, names: dict[Node, str]) -> str:
         return "constant(<array>)"
     args = [_operand(n, names) for n in node.inputs]
     if not isinstance(node.op, Control):
-        args += [f"{k}={_attribute(v)}" for k, v in node.op.attributes().items()]
+        args += node.op.printed_attributes
     return f"{node.op.name}({', '.join(args)})"
-
-
-def _attribute(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"<{value.dtype} array {value.shape}>"
-    return str(value)
