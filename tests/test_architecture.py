@@ -39,14 +39,14 @@ LATE = {
     ("nbcomp.graph.op", ""): {"nbcomp.graph.ir"},  # for the type checker
     ("nbcomp.graph.passes.fusion", "__str__"): {"nbcomp.graph.printer"},
     ("nbcomp.magics.cpus", "cpus"): {"nbcomp.measure.cpus"},
-    ("nbcomp.magics.measuring", "_cpus"): {"nbcomp.measure.cpus"},
+    ("nbcomp.magics.measuring", "on_cpus"): {"nbcomp.measure.cpus"},
     ("nbcomp.magics.schedules", "schedule"): {
         "nbcomp.display.trial",
         "nbcomp.measure.schedules",
         "nbcomp.schedule.language",
     },
     ("nbcomp.magics.measuring", "_operators"): {"nbcomp.frontend.trace"},
-    ("nbcomp.magics.measuring", "_measurements"): {
+    ("nbcomp.magics.measuring", "measure"): {
         "nbcomp.measure.ablation",
         "nbcomp.measure.kernels",
         "nbcomp.measure.passes",

@@ -46,11 +46,15 @@ class Outcome:
 
 
 @contextmanager
-def restored_on_error(namespace: Namespace) -> Iterator[None]:
-    """Give every name its old value when the body raises."""
+def restored_on_error(
+    namespace: Namespace, but: type[BaseException] | tuple[()] = ()
+) -> Iterator[None]:
+    """Give every name its old value when the body raises, unless it is a `but`."""
     before = dict(namespace)
     try:
         yield
+    except but:
+        raise
     except BaseException:
         for name in namespace.keys() - before.keys():
             del namespace[name]

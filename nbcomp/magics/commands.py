@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from nbcomp.magics.cell import (
     restored_on_error,
     run_cell,
 )
-from nbcomp.magics.measuring import Options, report_on
+from nbcomp.magics.measuring import Interrupted, Options, report_on
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.recording import Call
 from nbcomp.magics.session import Session, marked
@@ -91,6 +92,16 @@ def _numbered(page: str, number: int) -> str:
     return str(path.with_stem(f"{path.stem}-{number + 1}")) if path and number else page or ""
 
 
+@contextmanager
+def shown_when_interrupted(show: Callable[[Report], object] = display) -> Iterator[None]:
+    """Show what was measured before an interrupt, which then ends the command."""
+    try:
+        yield
+    except Interrupted as stopped:
+        show(stopped.report)
+        raise KeyboardInterrupt from None
+
+
 SHOW_HELP = f"sections of the report: {','.join(SECTIONS)}"
 
 
@@ -150,7 +161,8 @@ class CompilerMagics(Magics):
                 return self._cell(cell, args.inputs, args.html, chosen, way)
             if args.call:
                 call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=True)
-                self.last = self._report(call, chosen, args.html)
+                with shown_when_interrupted():
+                    self.last = self._report(call, chosen, args.html)
             if self.last is None:
                 raise UsageError("nothing was compiled yet")
             self.last = marked(self.last)
@@ -160,7 +172,14 @@ class CompilerMagics(Magics):
         self, call: Call, chosen: Options, page: str, say: Callable[[str], None] = lambda _: None
     ) -> Report:
         """The report on a call, against the run before; written to a file if one is named."""
-        report = self.session.remember(report_on(call, chosen, say))
+        try:
+            report = report_on(call, chosen, say)
+        except Interrupted as stopped:
+            raise Interrupted(self._kept(call, stopped.report, page)) from None
+        return self._kept(call, report, page)
+
+    def _kept(self, call: Call, report: Report, page: str) -> Report:
+        report = self.session.remember(report)
         if call.refused is None:
             call.compiled.shown = replace(report, value=None)
         if page:
@@ -171,21 +190,20 @@ class CompilerMagics(Magics):
         self, cell: str, inputs: str, page: str, chosen: Options, way: Callable[[Any], Any]
     ) -> Any:
         __tracebackhide__ = True
-        with restored_on_error(self.notebook.user_ns), Progress(self.notebook) as progress:
+        with (
+            Progress(self.notebook) as progress,
+            shown_when_interrupted(progress.finish),
+            restored_on_error(self.notebook.user_ns, but=Interrupted),
+        ):
             progress.say("compiling …")
             outcome = run_cell(self.notebook, cell, inputs, way)
             if outcome.note:
                 progress.finish(Note(outcome.note))
             share = replace(chosen, seconds=chosen.seconds / max(len(outcome.calls), 1))
-            reports = [
-                self._report(call, share, _numbered(page, number), progress.say)
-                for number, call in enumerate(outcome.calls)
-            ]
-            if reports:
-                self.session.watch(reports[0], progress.finish(reports[0]))
-                for report in reports[1:]:
-                    self.session.watch(report, display(report, display_id=True))
-                self.last = reports[-1]
+            for number, call in enumerate(outcome.calls):
+                report = self._report(call, share, _numbered(page, number), progress.say)
+                self.session.watch(report, progress.finish(report))
+                self.last = report
             return outcome.value
 
     @magic_arguments()
@@ -249,4 +267,6 @@ class CompilerMagics(Magics):
         args = parse_argstring(self.bench, line)
         chosen = replace(options(args), timed=True)
         with UsersFrames(self.notebook):
-            return report_on(call_of(self.notebook, " ".join(args.call), args.inputs), chosen)
+            call = call_of(self.notebook, " ".join(args.call), args.inputs)
+            with shown_when_interrupted():
+                return report_on(call, chosen)

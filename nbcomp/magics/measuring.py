@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import CellType, FunctionType
 from typing import Any
@@ -20,7 +20,7 @@ from nbcomp.measure.arguments import kept, twin
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare
 from nbcomp.measure.differences import differences
 from nbcomp.measure.figures import Measured
-from nbcomp.measure.scaling import SIZES, scaling
+from nbcomp.measure.scaling import SIZES, Scaling, scaling
 
 INTERPRETED = 50_000  # elements of all values together that the loop interpreter may work on
 
@@ -51,7 +51,8 @@ class Options:
 def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda _: None) -> Report:
     """Compare a call with NumPy and, unless told otherwise, time it, also across batch sizes.
 
-    The arrays of the notebook are afterwards as they were.
+    The arrays of the notebook are afterwards as they were.  Raises Interrupted, which has a report
+    on what was measured until then.
     """
     call.find_compiled()
     if call.refused is not None:
@@ -61,65 +62,122 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
         return Report(reason, call.value, show=options.show)
     captured = call.compiled.capture
     with kept(captured.signature, captured.writes, call.args, call.kwargs):
-        return _measured(call, options, say)
+        return _Measuring(call, options, say).report()
 
 
-def _measured(call: Call, options: Options, say: Callable[[str], None]) -> Report:
-    function, compiled = call.function, call.compiled
-    reference = plain(function)
-    name = compiled.name
-    say(f"{name}: comparing with NumPy …")
-    both = (function, reference, call.args, call.kwargs)
-    sizes = None
-    writes = bool(compiled.capture.writes)
-    eps = coarsest(compiled.captured)
-    if options.timed:
-        comparison = compare(*both, seconds=options.seconds / 4, writes=writes, eps=eps)
-        if comparison.agrees:
-            # A copy of the function, so that it does not keep a variant for every size.
-            sizes = scaling(
-                nbcomp.jit(function.__wrapped__),
-                *both[1:],
-                sizes=options.sizes,
-                seconds=options.seconds * 3 / 4,
-                writes=writes,
-                eps=eps,
-                operators=partial(_operators, function.__wrapped__),
-                progress=lambda size: say(f"{name}: timing batch size {size:,} …"),
-            )
-    else:
-        comparison = check(*both, writes=writes, eps=eps)
+class Interrupted(KeyboardInterrupt):
+    """A measurement was interrupted; `report` holds what there was by then."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.report = report
+
+
+class _Measuring:
+    """The measurements of one call as they come in."""
+
+    comparison: Comparison | None = None
+    sizes: Scaling | None = None
     checks: tuple[LevelCheck, ...] = ()
-    if options.check or not comparison.agrees:
-        say(f"{name}: running every level …")
-        checks = tuple(check_levels(call, reference))
     measured = Measured()
-    if comparison.agrees and (options.measure or options.ablate):
-        measured = _measurements(call, reference, options, lambda text: say(f"{name}: {text}"))
-    return Report(
-        compiled,
-        call.value,
-        comparison,
-        sizes,
-        checks,
-        options.max_lines,
-        options.show,
-        options.full,
-        measured=measured,
-        notes=_again(call),
-        cpus=_cpus(call, reference, options, say) if options.cpus and comparison.agrees else (),
-    )
+    cpus: tuple[Any, ...] = ()
 
+    def __init__(self, call: Call, options: Options, say: Callable[[str], None]) -> None:
+        self.call, self.options = call, options
+        self.compiled, self.reference = call.compiled, plain(call.function)
+        self.say = lambda text: say(f"{call.compiled.name}: {text}")
+        self.writes = bool(self.compiled.capture.writes)
+        self.eps = coarsest(self.compiled.captured)
 
-def _cpus(
-    call: Call, reference: Callable[..., Any], options: Options, say: Callable[[str], None]
-) -> tuple[Any, ...]:
-    """The program for every CPU there is a name for, timed where this machine can."""
-    from nbcomp.measure.cpus import compare_cpus  # brings the compiler: not when loaded
+    def report(self) -> Report:
+        """All that is wanted, measured; Interrupted has what was measured before it came."""
+        try:
+            self.run()
+        except KeyboardInterrupt:
+            note = "interrupted: what had not been measured by then is missing"
+            raise Interrupted(self.so_far(note)) from None
+        return self.so_far(*_again(self.call))
 
-    say(f"{call.compiled.name}: compiling for other CPUs …")
-    what = (call.compiled, call.args, call.kwargs, reference)
-    return tuple(compare_cpus(*what, seconds=options.seconds))
+    def run(self) -> None:
+        """Equality first, then times."""
+        self.say("comparing with NumPy …")
+        self.comparison = self.compare()
+        agrees, options = self.comparison.agrees, self.options
+        if options.timed and agrees:
+            self.sizes = self.scaling()
+        if options.check or not agrees:
+            self.say("running every level …")
+            self.checks = tuple(check_levels(self.call, self.reference))
+        if agrees and (options.measure or options.ablate):
+            self.measure()
+        if agrees and options.cpus:
+            self.cpus = self.on_cpus()
+
+    def so_far(self, *notes: str) -> Report:
+        """The report on what has been measured."""
+        return Report(
+            self.compiled,
+            self.call.value,
+            self.comparison,
+            self.sizes,
+            self.checks,
+            self.options.max_lines,
+            self.options.show,
+            self.options.full,
+            measured=self.measured,
+            notes=notes,
+            cpus=self.cpus,
+        )
+
+    def compare(self) -> Comparison:
+        """The answer against NumPy's, and if times are wanted, the time."""
+        both = (self.call.function, self.reference, self.call.args, self.call.kwargs)
+        if not self.options.timed:
+            return check(*both, writes=self.writes, eps=self.eps)
+        quarter = self.options.seconds / 4
+        return compare(*both, seconds=quarter, writes=self.writes, eps=self.eps)
+
+    def scaling(self) -> Scaling:
+        """The same across batch sizes."""
+        python = self.call.function.__wrapped__
+        return scaling(
+            nbcomp.jit(python),  # a copy, so that the function keeps no variant for every size
+            self.reference,
+            self.call.args,
+            self.call.kwargs,
+            sizes=self.options.sizes,
+            seconds=self.options.seconds * 3 / 4,
+            writes=self.writes,
+            eps=self.eps,
+            operators=partial(_operators, python),
+            progress=lambda size: self.say(f"timing batch size {size:,} …"),
+        )
+
+    def measure(self) -> None:
+        """What `--measure` and `--ablate` ask for."""
+        # They bring the whole compiler: not when the commands are loaded.
+        from nbcomp.measure.ablation import ablate
+        from nbcomp.measure.kernels import measure_numbers
+        from nbcomp.measure.passes import measure_passes
+
+        what, seconds = (self.compiled, self.call.args, self.call.kwargs), self.options.seconds
+        if self.options.measure:
+            self.say("timing each kernel …")
+            numbers = measure_numbers(*what, seconds=seconds / 5)
+            self.measured = Measured(numbers=numbers)
+            passes = measure_passes(*what, self.reference, seconds * 4 / 5, self.say)
+            self.measured = replace(self.measured, passes=passes)
+        if self.options.ablate:
+            ablation = ablate(*what, self.reference, seconds, self.say)
+            self.measured = replace(self.measured, ablation=ablation)
+
+    def on_cpus(self) -> tuple[Any, ...]:
+        """The program for every CPU there is a name for, timed where this machine can."""
+        from nbcomp.measure.cpus import compare_cpus  # brings the compiler: not when loaded
+
+        self.say("compiling for other CPUs …")
+        what = (self.compiled, self.call.args, self.call.kwargs, self.reference)
+        return tuple(compare_cpus(*what, seconds=self.options.seconds))
 
 
 def _again(call: Call) -> tuple[str, ...]:
@@ -131,26 +189,6 @@ def _again(call: Call) -> tuple[str, ...]:
     values = bind(call.compiled.capture.signature, call.args, call.kwargs)
     why = variants[position - 1].mismatch(values)
     return (f"compiled again, because {why}",) if why else ()
-
-
-def _measurements(
-    call: Call, reference: Callable[..., Any], options: Options, say: Callable[[str], None]
-) -> Measured:
-    """What `--measure` and `--ablate` ask for."""
-    # They bring the whole compiler: not when the commands are loaded.
-    from nbcomp.measure.ablation import ablate
-    from nbcomp.measure.kernels import measure_numbers
-    from nbcomp.measure.passes import measure_passes
-
-    what = (call.compiled, call.args, call.kwargs)
-    passes = ablation = numbers = None
-    if options.measure:
-        say("timing each kernel …")
-        numbers = measure_numbers(*what, seconds=options.seconds / 5)
-        passes = measure_passes(*what, reference, options.seconds * 4 / 5, say)
-    if options.ablate:
-        ablation = ablate(*what, reference, options.seconds, say)
-    return Measured(passes, ablation, numbers)
 
 
 def _operators(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:

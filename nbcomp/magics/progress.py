@@ -1,4 +1,4 @@
-"""One output that first says what is being done and ends as the report.
+"""An output that first says what is being done and ends as the report; then another one may begin.
 
 In a notebook it is updated in place; a terminal cannot take text back and shows the report only.
 """
@@ -24,7 +24,7 @@ class Note:
 
 
 class Progress:
-    """The output of one command."""
+    """The outputs of one command, one after the other."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._updates = hasattr(shell, "kernel")
@@ -41,7 +41,8 @@ class Progress:
             display(result)
             return None
         self._show(result)
-        return self._handle
+        handle, self._handle = self._handle, None  # an error from now on leaves it
+        return handle
 
     def __enter__(self) -> Progress:
         return self

@@ -19,6 +19,7 @@ from nbcomp.display.bundle import Report
 from nbcomp.display.payload import MIME
 from nbcomp.graph.ir import Graph, rewrite
 from nbcomp.graph.op import REGISTRY
+from nbcomp.magics import measuring
 from nbcomp.magics.measuring import plain
 from nbcomp.magics.recording import is_compiled
 
@@ -184,6 +185,36 @@ def test_a_failing_cell_leaves_all_names_as_they_were(data: Any) -> None:
     assert data.names["keep"] == 1
     assert data.names["f"] is old
     assert "new" not in data.names
+
+
+@pytest.mark.parametrize("measurement", ["compare", "scaling"])
+def test_an_interrupt_while_timing_keeps_the_functions_and_what_was_measured(
+    notebook: Any, monkeypatch: pytest.MonkeyPatch, measurement: str
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measuring, measurement, interrupt)
+    notebook.run("x = np.ones((4, 3))")
+    error = error_of(notebook, "%%compile\nn = 7\ndef f(v):\n    return v * n\nf(x)")
+    assert isinstance(error, KeyboardInterrupt)
+    assert notebook.names["n"] == 7
+    assert notebook.names["f"].compiled is not None
+    shown = notebook.outputs[-1].data["text/plain"]
+    assert "interrupted: what had not been measured by then is missing" in shown
+    assert ("not compared with NumPy" in shown) == (measurement == "compare")
+
+
+def test_an_interrupt_of_the_cell_itself_leaves_all_names_as_they_were(data: Any) -> None:
+    error = error_of(data, "%%compile\nn = 7\ndef f(v):\n    return v\nraise KeyboardInterrupt")
+    assert isinstance(error, KeyboardInterrupt)
+    assert "n" not in data.names
+
+
+def test_a_page_that_cannot_be_written_leaves_all_names_as_they_were(data: Any) -> None:
+    error = error_of(data, "%%compile --html /no/such/x.html\ndef f(v):\n    return v * 2\nf(x)")
+    assert isinstance(error, OSError)
+    assert "f" not in data.names
 
 
 def test_an_error_in_the_function_is_at_the_users_line(data: Any) -> None:
