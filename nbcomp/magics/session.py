@@ -44,8 +44,9 @@ class Session:
         compiled = report.compiled
         if isinstance(compiled, Fallback):
             return report
-        timing = report.comparison.compiled if report.comparison else None
-        now, before = Run.of(compiled, timing), self._runs.pop(compiled.name, None)
+        found = report.comparison
+        times = (found.compiled, found.reference) if found else (None, None)
+        now, before = Run.of(compiled, *times), self._runs.pop(compiled.name, None)
         self._runs[compiled.name] = now
         while len(self._runs) > FUNCTIONS:
             self._runs.popitem(last=False)

@@ -61,6 +61,30 @@ def test_the_same_run_again_says_so(compiled: Compiled) -> None:
     assert found.changes == ("the same time within the spread (1.00 ms, before 1.05 ms)",)
 
 
+def test_the_same_code_is_as_fast_as_it_was_whatever_the_machine_does(compiled: Compiled) -> None:
+    found = history(Run.of(compiled, FAST), Run.of(compiled, SLOW))
+    assert found.changes == (
+        "no change of the program's time: it is the same code (1.00 ms, before 2.00 ms)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("numpy", "words"),
+    [
+        (None, "2.00× faster than before"),
+        (FAST, "2.00× faster than before"),
+        (SLOW, "no clear change of the time: NumPy's is 0.50× what it was, too"),
+        (replace(FAST, median=0.25e-3), "8.00× faster than before"),
+    ],
+)
+def test_what_numpy_changed_by_is_the_machine(
+    compiled: Compiled, numpy: Timing | None, words: str
+) -> None:
+    now = Run.of(compiled, FAST, FAST if numpy else None)
+    before = replace(Run.of(nbcomp.compile(lambda z: z + 1, X), SLOW, numpy), inputs=now.inputs)
+    assert words in history(now, before).changes[-1]
+
+
 def test_a_changed_source_is_the_first_difference(compiled: Compiled) -> None:
     run = Run.of(compiled, None)
     found = history(run, replace(run, source=run.source.replace("z.max", "z.min")))

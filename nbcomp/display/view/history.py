@@ -41,7 +41,8 @@ class KernelText:
 class Run:
     """What is remembered of a function that was compiled and, perhaps, timed.
 
-    when: seconds since the epoch.  inputs: the types of its inputs.
+    when: seconds since the epoch.  inputs: the types of its inputs.  reference: NumPy's time in the
+    same run, which says how fast the machine was.
     """
 
     when: float
@@ -51,9 +52,10 @@ class Run:
     graph: str
     kernels: tuple[KernelText, ...]
     timing: Timing | None
+    reference: Timing | None = None
 
     @staticmethod
-    def of(compiled: Compiled, timing: Timing | None) -> Run:
+    def of(compiled: Compiled, timing: Timing | None, reference: Timing | None = None) -> Run:
         """The run that has just been reported."""
         kernels, left = [], KEPT
         for kernel in compiled.kernels:
@@ -70,7 +72,13 @@ class Run:
             str(compiled.graph),
             tuple(kernels),
             timing,
+            reference,
         )
+
+    @property
+    def unit(self) -> float | None:
+        """The seconds of NumPy, where they were measured."""
+        return self.reference.median if self.reference else None
 
 
 @dataclass(frozen=True)
@@ -97,8 +105,8 @@ class History:
 def history(now: Run, before: Run) -> History:
     """What changed since the run before."""
     diffs = tuple(_differences(now, before))
-    changes = tuple(_changes(now, before, diffs))
     code = len(now.kernels) != len(before.kernels) or any(d.level == "loop" for d in diffs)
+    changes = (*_changes(now, before, diffs), *_times(now, before, code))
     title = "the machine code changed" if code else "the same machine code as before"
     return History(
         ago(now.when - before.when),
@@ -165,15 +173,33 @@ def _changes(now: Run, before: Run, diffs: tuple[Difference, ...]) -> Iterator[s
             added = sum(line.startswith("+") for line in d.lines)
             removed = sum(line.startswith("-") for line in d.lines)
             yield f"{what}: +{count(added, 'line')} −{count(removed, 'line')}"
-    if now.timing and before.timing:
-        yield _time(now.timing, before.timing)
 
 
-def _time(now: Timing, before: Timing) -> str:
-    """The times in words; quartiles that overlap are no difference."""
-    both = f"{seconds(now.median)}, before {seconds(before.median)}"
-    if now.low <= before.high and before.low <= now.high:
-        return f"the same time within the spread ({both})"
-    low, high = before.low / now.high, before.high / now.low
-    _, words = ratio_words(before.median / now.median, low, high)
-    return f"{words.replace('than NumPy', 'than before')}: {both}"
+def _times(now: Run, before: Run, code: bool) -> Iterator[str]:
+    """The times in words.
+
+    No difference is made of what the machine did between the runs: of times whose quartiles
+    overlap, of equal code on equal inputs, and of what NumPy's own time changed by, too.
+    """
+    if now.timing is None or before.timing is None:
+        return
+    both = f"{seconds(now.timing.median)}, before {seconds(before.timing.median)}"
+    same = now.inputs == before.inputs
+    drift = now.unit / before.unit if same and now.unit and before.unit else 1.0
+    if _overlap(now.timing, before.timing):
+        yield f"the same time within the spread ({both})"
+    elif same and not code:
+        yield f"no change of the program's time: it is the same code ({both})"
+    elif _overlap(now.timing, before.timing, drift):
+        yield f"no clear change of the time: NumPy's is {drift:.2f}× what it was, too ({both})"
+    else:
+        ratio = drift * before.timing.median / now.timing.median
+        low = drift * before.timing.low / now.timing.high
+        high = drift * before.timing.high / now.timing.low
+        _, words = ratio_words(ratio, low, high)
+        yield f"{words.replace('than NumPy', 'than before')}: {both}"
+
+
+def _overlap(now: Timing, before: Timing, drift: float = 1.0) -> bool:
+    """Whether the quartiles do, with those of before on a machine `drift` times as slow."""
+    return now.low <= drift * before.high and drift * before.low <= now.high
