@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+from nbcomp.version import VERSION
+
+__version__ = VERSION
 
 # Names are imported when they are used, so that `import nbcomp` costs next to nothing.
 _PUBLIC = {
@@ -27,6 +29,7 @@ _PUBLIC = {
     "NbcompError": "nbcomp.errors",
     "Unsupported": "nbcomp.errors",
     "Options": "nbcomp.options",
+    "use_record": "nbcomp.schedule.database",
     "measure_passes": "nbcomp.measure.passes",
     "measure_numbers": "nbcomp.measure.kernels",
     "ablate": "nbcomp.measure.ablation",

@@ -146,6 +146,11 @@ class Compiled:
         options = self.options.scheduling(kernel, schedule)
         return self.recompile(self, options, "host")
 
+    @property
+    def tuned(self) -> bool:
+        """Whether a kernel runs by a schedule from the record of tuning."""
+        return any(r.topic == "tuned" and r.kind == "applied" for r in self.trace.heard)
+
     def provenance(self) -> Provenance:
         """Where each machine instruction comes from: a table, one row an instruction."""
         return provenance(self.kernels)

@@ -42,6 +42,7 @@ OPTIMISATIONS = (
     Optimisation("interleave", "loop", "several vectors in flight"),
     Optimisation("parallelize", "loop", "outer loops spread over the cores"),
     Optimisation("stream", "loop", "results written past the caches"),
+    Optimisation("tuned", "loop", "schedules that tuning found"),
     Optimisation("reuse", "plan", "memory of dead values used again"),
 )
 
@@ -78,6 +79,10 @@ class Options:
     def does(self, name: str) -> bool:
         """Whether this optimisation is done."""
         return name not in self.without
+
+    def does_whole(self, level: str) -> bool:
+        """Whether nothing of a level is left out."""
+        return all(self.does(o.name) for o in OPTIMISATIONS if o.level == level)
 
     def leaving(self, *names: str) -> Options:
         """These options with more left out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -33,12 +33,13 @@ from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
 from nbcomp.machine import Machine, host
-from nbcomp.options import EVERYTHING, Options, Written
+from nbcomp.options import EVERYTHING, Options
 from nbcomp.record import Snapshot, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
 from nbcomp.runtime.pool import threads
+from nbcomp.schedule.database import recorded
 from nbcomp.schedule.default import grain, schedule, seconds
 from nbcomp.target.base import Stage, Target
 from nbcomp.target.interpreted import InterpretedTarget
@@ -255,7 +256,12 @@ def _schedule(kernel: Kernel, trace: Trace, options: Options, machine: Machine) 
     lowered = Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
     trace.record(lowered)
     if (written := options.schedule_of(kernel.name)) is not None:
-        return _as_written(kernel, written, trace)
+        return _in_steps(kernel, written.play(kernel), trace)
+    if options.does_whole("loop") and not kernel.written:
+        with trace.timed("schedule"):
+            played = recorded(kernel, machine)
+        if played:
+            return _in_steps(kernel, played, trace)
     for step in schedule(options, kernel):
         begin = time.perf_counter()
         with trace.timed("schedule"):
@@ -266,14 +272,14 @@ def _schedule(kernel: Kernel, trace: Trace, options: Options, machine: Machine) 
     return kernel
 
 
-def _as_written(kernel: Kernel, written: Written, trace: Trace) -> Kernel:
-    """A kernel after a schedule somebody wrote, each step recorded."""
+def _in_steps(kernel: Kernel, played: Iterable[tuple[Any, Kernel]], trace: Trace) -> Kernel:
+    """A kernel after a schedule that was written or found for it, each step recorded."""
     begin = time.perf_counter()
     with trace.timed("schedule"):
-        for step, made in written.play(kernel):
+        for step, made in played:
             kernel = replace(made, notes=(*kernel.notes, str(step)))
             spent, begin = time.perf_counter() - begin, time.perf_counter()
-            what = "A step of the schedule that was written for this kernel."
+            what = "A step of the schedule for this kernel, in place of the default one."
             trace.record(Snapshot(str(step), "loop", what, kernel, spent, kernel=kernel.name))
     return kernel
 
@@ -305,10 +311,13 @@ def _steps(
             continue
         stages = kernels[step.kernel.name].code.stages
         for n, stage in enumerate(stages):
-            yield _step(step.kernel, n, stage, step.slot_of)
+            yield step_of(step.kernel, n, stage, step.slot_of)
 
 
-def _step(kernel: Kernel, position: int, stage: Stage, slot_of: dict[str, int]) -> Step | HostStep:
+def step_of(
+    kernel: Kernel, position: int, stage: Stage, slot_of: dict[str, int]
+) -> Step | HostStep:
+    """The step of a plan that runs a stage; `slot_of` has the slot of each memory."""
     buffers = [kernel.buffers[k] for k in stage.buffers]
     slots = tuple(slot_of[b.memory] for b in buffers)
     if not isinstance(stage.run, int):

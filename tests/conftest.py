@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gc
+import os
 import re
 import zlib
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
+os.environ["NBCOMP_RECORD"] = "off"  # what was tuned on this machine is no part of a test
 
 
 def pytest_sessionfinish() -> None:

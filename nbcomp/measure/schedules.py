@@ -80,13 +80,13 @@ def try_schedule(
     lowered = kernel_named(compiled, kernel).lowered
     steps = tuple(_played(lowered, schedule))
     made = compiled.with_schedule(kernel, schedule)
-    base = replace(
-        compiled.options,
-        schedules=tuple(pair for pair in compiled.options.schedules if pair[0] != kernel),
-    )
-    choices = list(dict.fromkeys((base, made.options, compiled.options)))
+    others = tuple(pair for pair in compiled.options.schedules if pair[0] != kernel)
+    base = replace(compiled.options, schedules=others).leaving("tuned")
+    given = others != compiled.options.schedules or compiled.tuned
+    in_use = compiled.options if given else base
+    choices = list(dict.fromkeys((base, made.options, in_use)))
     compiling = max(compiled.compile_seconds, made.compile_seconds)
-    variants, others = measure_variants(
+    variants, neighbours = measure_variants(
         compiled, choices, args, kwargs, reference, seconds + 2 * compiling, say
     )
     found = dict(zip(choices, variants, strict=True))
@@ -99,10 +99,10 @@ def try_schedule(
         default.timing,
         own.timing,
         _change(own, default),
-        _since(own, found, compiled.options, base),
+        _since(own, found, in_use, base),
         own.same,
         own.note,
-        others,
+        neighbours,
     )
 
 

@@ -221,6 +221,8 @@ def idle(compiled: Compiled) -> frozenset[str]:
         last[s.level, s.kernel] = s
     if not any(isinstance(s, Call) for k in compiled.kernels for s in walk(k.lowered.stages)):
         found.add("blas")
+    if not compiled.tuned:
+        found.add("tuned")
     memory = memory_plan(compiled)
     if memory.arena == memory.apart:
         found.add("reuse")

@@ -60,7 +60,7 @@ def test_each_pass_is_measured_from_the_program_before_it() -> None:
 
 def test_the_last_pass_of_each_level_ends_with_the_whole_program() -> None:
     plan = passes._plan(EVERYTHING)
-    names = {"graph": "fuse", "loop": "stream"}
+    names = {"graph": "fuse", "loop": "tuned"}
     for level, name in names.items():
         assert [options for a, b, options in plan if (a, b) == (level, name)] == [EVERYTHING]
     assert plan[0][2] == Options(frozenset({"algebra", "fold", "cse", "fuse"}))
