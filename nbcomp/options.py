@@ -29,11 +29,13 @@ class Optimisation:
 # In the order in which they act.
 OPTIMISATIONS = (
     Optimisation("blas", "graph", "float products by BLAS"),
+    Optimisation("choose_windows", "graph", "convolutions as loops over their windows"),
     Optimisation("algebra", "graph", "exact identities"),
     Optimisation("fold", "graph", "constants computed once"),
     Optimisation("cse", "graph", "equal expressions computed once"),
     Optimisation("fuse", "graph", "operators share a walk over memory"),
     Optimisation("block_products", "loop", "generated products in register tiles"),
+    Optimisation("block_sums", "loop", "sums of products within larger loops in register tiles"),
     Optimisation("split_products", "loop", "a part of a product for each core"),
     Optimisation("merge_loops", "loop", "neighbouring axes walked as one"),
     Optimisation("tile", "loop", "transposed walks in cached blocks"),

@@ -30,6 +30,7 @@ from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.products import choose_products, generate_products
 from nbcomp.graph.passes.share import share
 from nbcomp.graph.passes.simplify import algebra, cse, fold
+from nbcomp.graph.passes.windows import choose_windows
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
 from nbcomp.machine import Machine, host
@@ -51,6 +52,7 @@ G = TypeVar("G", Graph, FusedGraph)
 R = TypeVar("R", Graph, FusedGraph)
 
 GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    choose_windows,
     expand,
     choose_products,
     algebra,

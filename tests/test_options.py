@@ -46,7 +46,7 @@ def loops(compiled: Any) -> list[For]:
 def test_a_name_that_does_not_exist_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"no optimisation 'fusee' \(did you mean 'fuse'\?\)"):
         without("fusee")
-    with pytest.raises(ValueError, match="there are blas, algebra"):
+    with pytest.raises(ValueError, match="there are blas, choose_windows, algebra"):
         without("gpu")
     with pytest.raises(TypeError, match="set of names"):
         Options("fuse")  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ family:
     Reduce       `fn, axes`  an associative function over axes
     Source       `element`   an element from its index alone (constants, ranges)
     Contract     none        matrix products, to a library or to loops
+    Windowed     none        a value for each window of an image: sums of products, maxima
     Library      none        runs `reference` itself: a visible library call
     Composite    `expand`    simpler operators
 
@@ -194,6 +195,28 @@ class Contract(Op):
     def attributes(self) -> dict[str, Any]:
         """Whether it is generated is said where it is."""
         return {k: v for k, v in super().attributes().items() if k != "generated" or v}
+
+
+@dataclass(frozen=True)
+class Windowed(Op):
+    """One value for each window of the last axes of the first operand: loops are generated for it.
+
+    With a second operand (out, in / groups, *kernel) of weights the sum of products, over the
+    channels of the group as well; without, the elements of each window combined by `fn`.  Fields
+    have one entry per axis of the space; margins, of `fill`, come before and after.
+    """
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    margins: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    groups: int = 1
+
+    fn: ClassVar[str] = "add"
+
+    def fill(self, dtype: np.dtype[Any]) -> Any:
+        """What the margins hold."""
+        return 0
 
 
 @dataclass(frozen=True)

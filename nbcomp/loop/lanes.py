@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from nbcomp.loop.grammar import Accumulate, Expr, For, Let, Load, Store, children, walk
+from nbcomp.loop.grammar import Accumulate, Affine, Expr, For, Let, Load, Store, children, walk
 
 
 def lanes_of(stmt: For, vector_bytes: int) -> int:
-    """Lanes of a vector loop: as many as the widest element it computes with allows."""
+    """Lanes of a vector loop: as many as the widest element it computes with allows, and half or
+    less of them where that is enough for all iterations."""
     widest = 1
     for s in walk(stmt.body):
         if isinstance(s, Store | Accumulate):
             widest = max(widest, s.buffer.dtype.itemsize, _widest(s.value))
         elif isinstance(s, Let):
             widest = max(widest, _widest(s.value))
-    return max(2, vector_bytes // widest)
+    lanes = max(2, vector_bytes // widest)
+    if isinstance(stmt.extent, Affine) and not stmt.extent.terms:
+        while lanes > 2 and stmt.extent.constant <= lanes // 2:
+            lanes //= 2
+    return lanes
 
 
 def _widest(root: Expr) -> int:

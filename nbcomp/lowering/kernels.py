@@ -18,6 +18,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.lowering.columns import Columns
 from nbcomp.lowering.contraction import Contraction, is_contraction
+from nbcomp.lowering.convolution import Convolution, is_convolution
 from nbcomp.lowering.group import AXES, GroupLowering, Lowered
 from nbcomp.lowering.maps import Maps
 from nbcomp.lowering.reductions import BLOCK, SPLIT
@@ -33,6 +34,8 @@ def lower(group: Group, names: dict[Node, str], free: set[Node] | None = None) -
     """
     if is_contraction(group):
         return Contraction(group, names, free or set()).run()
+    if is_convolution(group):
+        return Convolution(group, names, free or set()).run()
     kinds: dict[str, type[GroupLowering]] = {"map": _Map, "pieces": _Pieces, "reduce": _Reduce}
     return kinds.get(group.kind, GroupLowering)(group, names, free or set()).run()
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nbcomp.graph.op import Sample
+from nbcomp.graph.op import Sample, Windowed
 from nbcomp.ops import values
 from nbcomp.ops.index import index
 from nbcomp.ops.nn import NODES, CheckedFormula
@@ -138,6 +138,44 @@ class Conv(CheckedFormula, name="conv"):
         )
         volume = cls((1, 1, 2), ((0, 0),) * 3, (1, 1, 1))
         yield Sample(volume, (small(1, 2, 3, 4, 5), small(2, 2, 2, 2, 2)))
+
+
+@dataclass(frozen=True)
+class Convolution(Windowed, name="convolution"):
+    """`conv` without bias, as loops over its windows"""
+
+    @property
+    def meaning(self) -> Conv:
+        """The same as a formula."""
+        return Conv(self.stride, self.margins, self.dilation, self.groups)
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, weight = types
+        if x.dtype != weight.dtype or weight.shape[2:] != self.kernel:
+            raise TypeError(f"windows of {x.dtype} {self.kernel} take no weight {weight}")
+        return self.meaning.infer(x, weight)
+
+    def reference(self, *arrays: Any) -> Any:
+        return self.meaning.reference(*arrays)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        def small(*shape: int, dtype: Any = FLOAT32) -> Any:
+            return rng.integers(-4, 5, shape).astype(dtype)
+
+        uneven = ((1, 2), (0, 1))
+        wide = cls((3, 3), (2, 1), uneven, (1, 2), 2)
+        yield Sample(wide, (small(2, 4, 7, 61), small(6, 2, 3, 3)))
+        yield Sample(wide, (small(2, 4, 7, 6), small(6, 2, 3, 3)))
+        apart = cls((3, 2), (2, 2), ((1, 1), (1, 1)), (1, 1), 3)
+        yield Sample(apart, (small(1, 3, 9, 9), small(3, 1, 3, 2)))
+        strided = cls((3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1))
+        yield Sample(strided, (small(1, 3, 9, 9), small(10, 3, 3, 3)))
+        yield Sample(cls((1,), (1,), ((0, 0),), (1,)), (small(2, 3, 8), small(5, 3, 1)))
+        line = cls((3,), (1,), ((2, 0),), (2,))
+        yield Sample(line, (small(1, 2, 80, dtype=FLOAT64), small(11, 2, 3, dtype=FLOAT64)))
+        volume = cls((2, 3, 2), (1, 2, 2), ((0, 1), (1, 0), (1, 1)), (2, 1, 1))
+        yield Sample(volume, (small(1, 2, 4, 7, 5), small(9, 2, 2, 3, 2)))
 
 
 def _output_space(

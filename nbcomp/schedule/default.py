@@ -33,6 +33,7 @@ from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.products import block_products
+from nbcomp.schedule.sums import block_sums
 from nbcomp.schedule.written import spread
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
@@ -373,6 +374,7 @@ class Step(Protocol):
 
 SCHEDULE: tuple[Step, ...] = (
     block_products,
+    block_sums,
     split_products,
     merge_loops,
     tile,

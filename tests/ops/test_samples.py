@@ -23,13 +23,17 @@ from nbcomp.graph.op import (
     Sample,
     Source,
     View,
+    Windowed,
 )
 from nbcomp.loop.grammar import Var, loop_var
 from nbcomp.ops.move import Reshape
 from nbcomp.types import TensorType
 from tests.ops.evaluate import input_node, of_expr, of_nodes, same
 
-FORMS = (Elementwise, View, Piecewise, Reduce, Source, Contract, Library, Composite, Reshape)
+FORMS = (
+    *(Elementwise, View, Piecewise, Reduce, Source, Contract, Windowed),
+    *(Library, Composite, Reshape),
+)
 OPS = {n: op for n, op in REGISTRY.items() if op.__module__.startswith("nbcomp.ops")}
 
 

@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from nbcomp.graph.control import Control, Result
@@ -27,8 +28,9 @@ from nbcomp.graph.op import (
     Reduce,
     Source,
     View,
+    Windowed,
 )
-from nbcomp.graph.passes.materialise import storage
+from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.passes.outcome import outcome
 from nbcomp.record import Remark
 
@@ -171,7 +173,8 @@ class _Fuser:
         """Nodes that need memory whatever fuses: results, and what reshapes and libraries read."""
         found = {storage(n) for n in self.graph.outputs}
         for node in self.graph.nodes:
-            if node.op.name == "reshape" or isinstance(node.op, Library | Contract | Control):
+            whole = isinstance(node.op, Library | Contract | Windowed | Control)
+            if node.op.name == "reshape" or whole:
                 found.update(storage(base_of(i)) for i in node.inputs)
         return found
 
@@ -233,7 +236,7 @@ class _Fuser:
             return _Draft("reduce", [node], space, op.axes, _short_tail(op, space), mask=bit)
         if isinstance(op, Piecewise):
             return _Draft("pieces", [node], node.shape, mask=bit)
-        kind: Kind = "contract" if isinstance(op, Contract) else "library"
+        kind: Kind = "contract" if isinstance(op, Contract | Windowed) else "library"
         if isinstance(op, Control):
             kind = "control"
         return _Draft(kind, [node], node.shape, mask=bit)
@@ -529,17 +532,19 @@ class _Fuser:
     def absorb_contracts(self) -> None:
         """A product whose only reader is one group becomes that kernel's first stage."""
         for node in self.graph.nodes:
-            if not isinstance(node.op, Contract) or node in self.stored:
+            if not isinstance(node.op, Contract | Windowed) or node in self.stored:
                 continue
             users = {self.group[u] for u in self.real_users(node) if u in self.group}
             producer = self.group[node]
             if len(users) != 1 or len(list(self.real_users(node))) == 0:
                 continue
             (target,) = users
-            kinds = ("map",) if node.op.generated else ("map", "reduce")
-            if target.kind not in kinds or self.cyclic(target, producer):
+            if target.kind not in _stages(node) or self.cyclic(target, producer):
                 continue
-            if any(isinstance(n.op, Contract) for n in target.nodes):
+            if any(isinstance(n.op, Contract | Windowed) for n in target.nodes):
+                continue
+            if isinstance(node.op, Windowed) and (why := self.unlike(node, target)):
+                self.refuse(next(self.real_users(node)), producer, why)
                 continue
             self.join(
                 target,
@@ -550,6 +555,16 @@ class _Fuser:
                 target.components,
                 target.late,
             )
+
+    def unlike(self, node: Node, target: _Draft) -> str:
+        """Why a group cannot follow a convolution, element by element, while it is in registers."""
+        if target.space != node.shape or target.components:
+            return "they run over different shapes"
+        rank = len(node.op.kernel)  # type: ignore[attr-defined]
+        operands = (i for n in target.nodes for i in n.inputs)
+        if not all(follows(i, node.shape, rank) for i in operands):
+            return "an operand is not laid out as the result is"
+        return ""
 
     def finish(self) -> Iterator[Group]:
         """Groups in an order in which every group comes after those it reads."""
@@ -591,7 +606,7 @@ def kernel_name(nodes: list[Node], outputs: list[Node]) -> str:
     heavy = [
         n.op.name
         for n in nodes
-        if isinstance(n.op, Reduce | Contract | Piecewise | Library) or n.op.cost > 4
+        if isinstance(n.op, Reduce | Contract | Windowed | Piecewise | Library) or n.op.cost > 4
     ]
     parts = list(dict.fromkeys(heavy)) or telling
     return "_".join(parts[:4])
@@ -695,6 +710,31 @@ def _short_tail(op: Reduce, space: tuple[int, ...]) -> tuple[int, ...]:
     tail = tuple(range(max(op.axes) + 1, len(space)))
     short = 1 < math.prod(space[k] for k in tail) <= TINY < math.prod(space)
     return tail if short else ()
+
+
+def _stages(node: Node) -> tuple[Kind, ...]:
+    """The kinds of groups that a product may be the first stage of."""
+    generated = isinstance(node.op, Windowed) or getattr(node.op, "generated", False)
+    return ("map",) if generated else ("map", "reduce")
+
+
+def follows(node: Node, shape: tuple[int, ...], rank: int) -> bool:
+    """Whether an operand can be read along the last `rank` axes of a shape as if they were one:
+    it is the same along all of them, or has them all, one after another in memory."""
+    space = node.shape[max(0, len(node.shape) - rank) :]
+    if all(n == 1 for n in space):
+        return not isinstance(node.op, View) or _aligned(node)
+    base = base_of(node)
+    if space != shape[len(shape) - rank :] or not _aligned(node) or isinstance(base.op, Source):
+        return False
+    strides = element_strides(base)
+    return strides is not None and as_one(space, strides[len(strides) - rank :])
+
+
+def as_one(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether neighbouring axes are one axis in memory."""
+    long = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    return all(outer[1] == inner[0] * inner[1] for outer, inner in pairwise(long))
 
 
 def is_tiny(node: Node) -> bool:

@@ -9,7 +9,16 @@ import numpy as np
 
 from nbcomp.graph.control import Control, Loops
 from nbcomp.graph.ir import Graph, Node, apply, at, rewrite
-from nbcomp.graph.op import Constant, Contract, Elementwise, Input, Library, Source, View
+from nbcomp.graph.op import (
+    Constant,
+    Contract,
+    Elementwise,
+    Input,
+    Library,
+    Source,
+    View,
+    Windowed,
+)
 from nbcomp.loop.grammar import Affine, Expr, affine, loop_var
 from nbcomp.loop.library import gemm_layout
 from nbcomp.record import remark
@@ -102,6 +111,8 @@ def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
         return [isinstance(i.op, View | Source) for i in inputs]
     if isinstance(node.op, Contract):
         return [not _matrix(i) for i in inputs]
+    if isinstance(node.op, Windowed):
+        return [element_strides(inputs[0]) is None, *(not _contiguous(i) for i in inputs[1:])]
     return [False] * len(inputs)
 
 
@@ -112,6 +123,8 @@ def _why_whole(node: Node) -> tuple[str, str]:
         return "a reshape counts on elements in C order", order
     if isinstance(node.op, Library):
         return f"NumPy's {node.op.name} takes whole arrays", ""
+    if isinstance(node.op, Windowed):
+        return f"{node.op.name} walks over an array with plain strides", order
     return "BLAS reads matrices with a contiguous row or column", order
 
 

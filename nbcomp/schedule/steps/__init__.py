@@ -12,6 +12,7 @@ from nbcomp.schedule.steps.nests import distribute, interchange, peel, reorder, 
 from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_at
 from nbcomp.schedule.steps.product import split_product
 from nbcomp.schedule.steps.reduction import rfactor
+from nbcomp.schedule.steps.sums import tile_sums
 
 __all__ = [
     "compute_at",
@@ -32,6 +33,7 @@ __all__ = [
     "stage",
     "stream",
     "tile",
+    "tile_sums",
     "unroll",
     "vectorize",
 ]

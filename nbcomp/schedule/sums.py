@@ -1,0 +1,213 @@
+"""The default schedule of sums of products within larger loops: convolutions, attention.
+
+As `products` does for a product that is a kernel of its own, the result is computed in tiles whose
+sums stay in registers; but the loops of the sums may be nested in any way, and other loops and
+statements may be around them.  The operands are where they should be already: lowering laid them
+out so that the columns of a tile are neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Alloc,
+    Apply,
+    Expr,
+    For,
+    Kernel,
+    Stmt,
+    Store,
+    variables,
+    walk,
+)
+from nbcomp.machine import Machine
+from nbcomp.schedule import steps
+from nbcomp.schedule.decisions import Decide, among, usual
+from nbcomp.schedule.language import Step
+from nbcomp.schedule.rewriting import constant_extent, find, loop_names
+
+VECTORS = 3  # of columns in a tile
+ALONE = 8  # where a row of the result shares nothing with the next
+SUMS = {64: 24, 32: 12, 16: 12}  # vectors of sums, by bytes of a vector: the other registers are
+TALL, BROAD = (1, 2, 4, 6, 8, 10, 12, 16), (1, 2, 3, 4, 6, 8)  # for the operands
+PARTS = 2  # of the work, for each core
+
+
+@dataclass(frozen=True)
+class Nest:
+    """The loops of one result: those around, those over rows (or "") and columns, and the sums."""
+
+    around: tuple[str, ...]
+    rows: str
+    columns: str
+    sums: tuple[Accumulate, ...]
+
+
+def block_sums(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
+    """Compute sums of products in tiles that stay in registers."""
+    for nest in list(nests(kernel)):
+        try:
+            kernel = _Blocking(kernel, nest, machine, decide).run()
+        except ScheduleError:  # not as simple as it looked: the other steps do what they can
+            continue
+    return kernel
+
+
+def nests(kernel: Kernel) -> Iterator[Nest]:
+    """All results that are sums of products, one element per iteration of perfect loops."""
+    for stage in kernel.stages:
+        yield from _within(stage, ())
+
+
+def _within(stmt: Stmt, around: tuple[str, ...]) -> Iterator[Nest]:
+    if not isinstance(stmt, For):
+        for inner in getattr(stmt, "body", ()):
+            yield from _within(inner, ())
+        return
+    if found := _sums(stmt):
+        yield _nest(stmt, around, found)
+    elif stmt.kind == "serial":
+        around = (*around, stmt.var) if len(stmt.body) == 1 else ()
+        for inner in stmt.body:
+            yield from _within(inner, around)
+
+
+def _sums(loop: For) -> tuple[Accumulate, ...]:
+    """The sums of a loop over columns: a local of one element, to which inner loops add."""
+    totals = {s.buffer for s in loop.body if isinstance(s, Alloc) and not s.buffer.shape}
+    inner = tuple(s for s in loop.body if isinstance(s, For))
+    added = tuple(s for s in walk(inner) if isinstance(s, Accumulate))
+    plain = all(isinstance(s, For | Accumulate) for s in walk(inner))
+    if loop.kind != "serial" or not added or not plain:
+        return ()
+    return added if all(s.buffer in totals and s.contract for s in added) else ()
+
+
+def _nest(loop: For, around: tuple[str, ...], sums: tuple[Accumulate, ...]) -> Nest:
+    left, right = _factors(sums[0])
+    rows = around[-1] if around else ""
+    if rows and (not _moves(left, rows) or _moves(right, rows)):
+        return Nest(around, "", loop.var, sums)
+    return Nest(around[:-1] if rows else around, rows, loop.var, sums)
+
+
+def _factors(total: Accumulate) -> tuple[Expr, Expr]:
+    """What is the same along a row of the result, and what is not."""
+    assert isinstance(total.value, Apply)
+    left, right = total.value.args
+    return left, right
+
+
+def _moves(factor: Expr, var: str) -> bool:
+    """Whether a factor depends on a loop."""
+    return var in variables(factor)
+
+
+class _Blocking:
+    """The steps, one after another, each noted."""
+
+    def __init__(self, kernel: Kernel, nest: Nest, machine: Machine, decide: Decide) -> None:
+        self.kernel, self.nest, self.machine, self.decide = kernel, nest, machine, decide
+        self.lanes = machine.vector_bytes // nest.sums[0].buffer.dtype.itemsize
+        self.room = SUMS.get(machine.vector_bytes, min(SUMS.values()))
+
+    def do(self, name: str, *arguments: str | int, **options: int) -> list[str]:
+        """Take a step; the names of the loops that are new after it."""
+        before = set(loop_names(self.kernel))
+        step = Step(name, arguments, tuple(options.items()))
+        made = getattr(steps, name)(self.kernel, *arguments, **options)
+        self.kernel = replace(made, notes=(*self.kernel.notes, str(step)))
+        return [v for v in loop_names(self.kernel) if v not in before]
+
+    def extent(self, loop: str) -> int:
+        """The iterations of a loop; one where there is none."""
+        return constant_extent(find(self.kernel, loop)) if loop else 1
+
+    def run(self) -> Kernel:
+        self.spread()
+        rows, columns = self.nest.rows, self.nest.columns
+        width = self.vectors(columns) * self.lanes
+        height = self.height(columns, -(-width // self.lanes))
+        for over, along in self.sides(rows, columns, height):
+            for inner, across in self.stretches(over, along, width):
+                self.block(inner, across, height, width)
+        return self.kernel
+
+    def vectors(self, columns: str) -> int:
+        """Vectors of columns in a tile."""
+        most = -(-self.extent(columns) // self.lanes)
+        broad = min(VECTORS if self.nest.rows else ALONE, most)
+        return self.decide(f"vectors of a tile of {columns}", broad, among(broad, BROAD, most))
+
+    def height(self, columns: str, broad: int) -> int:
+        """Rows of a tile: as many as there is room for, if that leaves no rest."""
+        if not self.nest.rows:
+            return 1
+        rows = self.extent(self.nest.rows)
+        most = max(1, min(self.room // broad, max(TALL), rows))
+        whole = next(n for n in range(most, 0, -1) if rows % n == 0)
+        tall = whole if 2 * whole > most else most
+        return self.decide(f"rows of a tile of {columns}", tall, among(tall, TALL, rows))
+
+    def spread(self) -> None:
+        """See that the outermost loop has enough iterations for all cores."""
+        around, rows, enough = self.nest.around, self.nest.rows, PARTS * self.machine.cores
+        extents = [self.extent(v) for v in around]
+        if max(extents, default=0) >= enough:
+            best = extents.index(max(extents))
+            if extents[0] < enough:
+                self.do("reorder", around[best], *(v for v in around if v != around[best]))
+            return
+        length = self.extent(rows)
+        parts = next((n for n in range(enough, 2 * enough) if length % n == 0), 0)
+        if rows and parts and length // parts >= max(TALL) // 2:
+            (outer,) = self.do("split", rows, length // parts)
+            if around:
+                self.do("reorder", outer, *around, rows)
+
+    def sides(self, rows: str, columns: str, height: int) -> Iterator[tuple[str, str]]:
+        """Rows and columns of what whole tiles cover, and of the rows that are left."""
+        rest = self.extent(rows) % height
+        if rest:
+            last = self.do("peel", rows, rest)
+            yield last[0], last[1]
+        yield rows, columns
+
+    def stretches(self, rows: str, columns: str, width: int) -> Iterator[tuple[str, str]]:
+        """Rows and columns of what whole tiles cover, and of the vectors and the lanes left."""
+        rest = self.extent(columns) % width
+        lanes = rest % self.lanes if rest % self.lanes <= self.lanes // 2 else 0
+        found = [columns]
+        for count in (lanes, rest - lanes):
+            if 0 < count < self.extent(columns):
+                found.insert(1, self.do("peel", columns, count)[0])
+        over = [rows]
+        if rows and len(found) > 1:
+            over += self.do("distribute", rows)
+        yield from zip(over if rows else [""] * len(found), found, strict=True)
+
+    def block(self, rows: str, columns: str, height: int, width: int) -> None:
+        """One part of the result in tiles."""
+        outer: list[str] = []
+        across = self.extent(columns) > width
+        if rows and self.extent(rows) > height:
+            outer += self.do("split", rows, height)
+        if across:
+            outer = [*self.do("split", columns, width), *outer]
+        loops = [v for v in (rows, columns) if v]
+        if across and rows:
+            self.do("reorder", *outer, *loops)
+        width = self.extent(columns)
+        made = [*loops, *self.do("tile_sums", *loops)]
+        if rows and width % self.lanes and width > self.lanes // 2:
+            (total,) = (s for s in walk(find(self.kernel, columns).body) if isinstance(s, Store))
+            self.do("pad", total.buffer.name, -(-width // self.lanes) * self.lanes)
+        for var in made:
+            if any(isinstance(s, For) for s in walk(find(self.kernel, var).body)):
+                self.do("unroll", var)
+            else:
+                self.do("vectorize", var, unroll=-(-width // self.lanes))
