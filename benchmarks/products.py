@@ -1,0 +1,186 @@
+"""Matrix products: generated, as chosen by default, and by NumPy's BLAS: `make bench-products`.
+
+    python -m benchmarks.products [--threads 1,2] [--rows square,skinny] [--dtypes float32]
+
+Each row compares the results first, then all sides take turns in one process; the table has the
+medians with their quartiles, and what share of the multiply-add peak each reaches, the peak being
+measured in the same run.  PyTorch (oneDNN) takes part where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nbcomp
+from benchmarks import machine
+from benchmarks.contest import environment
+from nbcomp.jitted import entry_of
+from nbcomp.measure.limits import limits
+from nbcomp.measure.timing import Timing, alternate
+from nbcomp.runtime.pool import set_threads
+
+SECONDS = 0.25  # of samples for each side of a row
+ROUNDS = 5
+SQUARE = (32, 64, 128, 256, 384, 512, 768, 1024, 1536, 2048)
+FEW = (1, 4, 16, 64)  # rows of a skinny product
+WIDE = ((1024, 1024), (4096, 1024))  # (inner, columns) of a skinny product
+
+
+@dataclass(frozen=True)
+class Row:
+    """One product of (…, rows, inner) and (…, inner, columns); turned: of the right one's `.T`."""
+
+    rows: int
+    inner: int
+    columns: int
+    dtype: str = "float32"
+    turned: bool = False
+    batch: int = 1
+
+    @property
+    def title(self) -> str:
+        """What is multiplied."""
+        times = f"{self.batch} of " if self.batch > 1 else ""
+        return f"{times}{self.rows}×{self.inner}×{self.columns}{' (w.T)' if self.turned else ''}"
+
+    @property
+    def operations(self) -> int:
+        """A multiply-add is two."""
+        return 2 * self.batch * self.rows * self.inner * self.columns
+
+    def arrays(self) -> tuple[Any, Any]:
+        """The operands, the same in every run."""
+        rng = np.random.default_rng(self.rows + self.inner)
+        stack = (self.batch,) if self.batch > 1 else ()
+        right = (self.columns, self.inner) if self.turned else (self.inner, self.columns)
+        shapes = ((*stack, self.rows, self.inner), (*stack, *right))
+        a, b = ((rng.random(s) - 0.5).astype(self.dtype) for s in shapes)
+        return a, b
+
+    def function(self) -> Callable[[Any, Any], Any]:
+        """The product as its user writes it."""
+        if self.turned:
+            return lambda a, b: a @ b.swapaxes(-1, -2)
+        return lambda a, b: a @ b
+
+
+def rows(kinds: str, dtypes: str) -> Iterator[Row]:
+    """The rows of the table: "square", "skinny", "turned", "batched"."""
+    for dtype in dtypes.split(","):
+        if "square" in kinds:
+            yield from (Row(n, n, n, dtype) for n in SQUARE)
+            yield Row(384, 768, 768, dtype)
+            yield Row(500, 700, 300, dtype)
+        for turned in (False, True):
+            if ("turned" if turned else "skinny") in kinds:
+                yield from (Row(m, k, n, dtype, turned) for k, n in WIDE for m in FEW)
+        if "batched" in kinds:
+            yield from (Row(n, n, n, dtype, batch=b) for n, b in ((16, 256), (64, 64), (128, 8)))
+
+
+def bound(row: Row) -> float:
+    """How far a sum of `inner` rounded products may be off, for operands within ±1/2.
+
+    Any order of adding up is within inner · unit roundoff of Σ|a·b| (Higham, Accuracy and Stability
+    of Numerical Algorithms, 2002, section 3.5); two such sums are compared.
+    """
+    return float(2 * row.inner * np.finfo(row.dtype).eps * row.inner / 4)
+
+
+def contestants(row: Row) -> dict[str, Callable[[], Any]]:
+    """Who computes a row, by name; each gives a new array."""
+    a, b = row.arrays()
+    function = row.function()
+
+    def ours(*without: str) -> Callable[[], Any]:
+        options = nbcomp.Options(without=frozenset(without))
+        call = entry_of(nbcomp.compile_for("llvm", options)(function, a, b))
+        return lambda: call(a, b)
+
+    sides = {"generated": ours("blas"), "default": ours(), "NumPy": lambda: function(a, b)}
+    if torch := sys.modules.get("torch"):
+        x, y = torch.from_numpy(a), torch.from_numpy(b)
+        sides["torch"] = lambda: function(x, y)
+    return sides
+
+
+def measure(row: Row) -> dict[str, Timing]:
+    """Timings of all sides, whose results are compared before."""
+    sides = contestants(row)
+    wanted = sides["NumPy"]()
+    for name, call in sides.items():
+        np.testing.assert_allclose(np.asarray(call()), wanted, 0, bound(row), err_msg=name)
+    calls = [(call, (), {}) for call in sides.values()]
+    taken = alternate(calls, SECONDS * len(sides), rounds=ROUNDS)
+    return {name: timing for name, (timing, _) in zip(sides, taken, strict=True)}
+
+
+def line(row: Row, times: dict[str, Timing], threads: int) -> str:
+    """One line of the table."""
+    peak = limits().peak(threads, row.dtype)
+    cells = [row.dtype, row.title]
+    for timing in times.values():
+        spread = f"{1e6 * timing.low:,.0f}–{1e6 * timing.high:,.0f}"
+        share = row.operations / timing.median / peak
+        cells.append(f"{1e6 * timing.median:,.1f} ({spread}) {share:.0%}")
+    best = min(t.median for name, t in times.items() if name not in ("generated", "default"))
+    cells += [f"{best / times[name].median:.2f}" for name in ("generated", "default")]
+    return "| " + " | ".join(cells) + " |"
+
+
+def child(threads: int, kinds: str, dtypes: str) -> None:
+    """The table of one number of threads."""
+    if "torch" in os.environ.get("NBCOMP_PEERS", ""):
+        __import__("torch").set_num_threads(threads)
+    set_threads(threads)
+    names = list(contestants(Row(8, 8, 8)))
+    known = limits()
+    peaks = [f"{known.peak(threads, d) / 1e9:.0f} GFLOP/s in {d}" for d in ("float32", "float64")]
+    print(f"\n{machine.processor()}, {threads} threads; peak {', '.join(peaks)}; NumPy's BLAS: ")
+    print(f"{', '.join(machine.blas())}.  µs per call: median (quartiles), share of the peak.\n")
+    print(f"| dtype | product | {' | '.join(names)} | best peer / generated | best peer / default |")
+    print(f"|---|---|{'--:|' * (len(names) + 2)}", flush=True)
+    ratios = []
+    for row in rows(kinds, dtypes):
+        times = measure(row)
+        print(line(row, times, threads), flush=True)
+        best = min(t.median for name, t in times.items() if name not in ("generated", "default"))
+        ratios.append([best / times[name].median for name in ("generated", "default")])
+    means = np.exp(np.log(ratios).mean(axis=0))
+    print(f"\nGeometric means: {means[0]:.2f} generated, {means[1]:.2f} default.")
+
+
+def main() -> None:
+    """A process of its own for each number of threads, in which BLAS chooses its own kernel."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--threads", default=f"1,{machine.cores()}")
+    parser.add_argument("--rows", default="square,skinny,turned,batched")
+    parser.add_argument("--dtypes", default="float32,float64")
+    parser.add_argument("--child", default="", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.child:
+        child(*json.loads(chosen.child))
+        return
+    for threads in map(int, chosen.threads.split(",")):
+        task = json.dumps([threads, chosen.rows, chosen.dtypes])
+        with tempfile.TemporaryDirectory(prefix="nbcomp-bench-") as scratch:
+            command = [sys.executable, "-m", "benchmarks.products", "--child", task]
+            variables = environment(threads, scratch)
+            root = Path(__file__).resolve().parent.parent
+            variables["PYTHONPATH"] = str(root)
+            subprocess.run(command, env=variables, cwd=root, check=True)
+
+
+if __name__ == "__main__":
+    main()
