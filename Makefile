@@ -3,6 +3,7 @@
 # make lab          open JupyterLab on the notebooks
 # make bench        the benchmark table of nbcomp and NumPy (make bench-peers adds the other compilers)
 # make bench-loops  explicit loops against Numba
+# make bench-products  matrix products against NumPy's BLAS, as shares of the multiply-add peak
 # make conformance  the slow suites: every float32, long random programs
 # make explorer     build the front end in place, for work on it
 # make pictures     take the README's screenshots anew, with headless Chromium
@@ -21,7 +22,7 @@ ROWS ?=
 FRONT_END := $(wildcard extension/src/*.ts extension/scripts/*.mjs extension/package.json extension/yarn.lock) extension/hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab explorer bench bench-peers bench-all bench-loops conformance pictures lock clean
+.PHONY: help demo test lab explorer bench bench-peers bench-all bench-loops bench-products conformance pictures lock clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +78,9 @@ bench-all: $(VENV)/.installed-test $(PEERS)/.installed
 
 bench-loops: $(VENV)/.installed-test $(PEERS)/.installed
 	$(BIN)/python -m benchmarks.loops --peers-venv $(PEERS) $(if $(ROWS),--rows $(ROWS))
+
+bench-products: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.products $(if $(ROWS),--rows $(ROWS))
 
 pictures: $(VENV)/.installed-lab
 	$(BIN)/python notebooks/pictures.py docs/pictures

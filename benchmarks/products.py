@@ -27,11 +27,11 @@ from benchmarks import machine
 from benchmarks.contest import environment
 from nbcomp.jitted import entry_of
 from nbcomp.measure.limits import limits
-from nbcomp.measure.timing import Timing, alternate
+from nbcomp.measure.timing import Call, Timing, alternate
 from nbcomp.runtime.pool import set_threads
 
-SECONDS = 0.25  # of samples for each side of a row
-ROUNDS = 5
+SECONDS = 0.4  # of samples for each side of a row
+ROUNDS = 9  # turns of each side; the shortest sample of a turn counts
 SQUARE = (32, 64, 128, 256, 384, 512, 768, 1024, 1536, 2048)
 FEW = (1, 4, 16, 64)  # rows of a skinny product
 WIDE = ((1024, 1024), (4096, 1024))  # (inner, columns) of a skinny product
@@ -121,8 +121,8 @@ def measure(row: Row) -> dict[str, Timing]:
     wanted = sides["NumPy"]()
     for name, call in sides.items():
         np.testing.assert_allclose(np.asarray(call()), wanted, 0, bound(row), err_msg=name)
-    calls = [(call, (), {}) for call in sides.values()]
-    taken = alternate(calls, SECONDS * len(sides), rounds=ROUNDS)
+    calls: list[Call] = [(call, (), {}) for call in sides.values()]
+    taken = alternate(calls, SECONDS * len(sides), rounds=ROUNDS, shortest=True)
     return {name: timing for name, (timing, _) in zip(sides, taken, strict=True)}
 
 
@@ -149,7 +149,9 @@ def child(threads: int, kinds: str, dtypes: str) -> None:
     peaks = [f"{known.peak(threads, d) / 1e9:.0f} GFLOP/s in {d}" for d in ("float32", "float64")]
     print(f"\n{machine.processor()}, {threads} threads; peak {', '.join(peaks)}; NumPy's BLAS: ")
     print(f"{', '.join(machine.blas())}.  µs per call: median (quartiles), share of the peak.\n")
-    print(f"| dtype | product | {' | '.join(names)} | best peer / generated | best peer / default |")
+    print(
+        f"| dtype | product | {' | '.join(names)} | best peer / generated | best peer / default |"
+    )
     print(f"|---|---|{'--:|' * (len(names) + 2)}", flush=True)
     ratios = []
     for row in rows(kinds, dtypes):

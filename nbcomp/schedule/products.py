@@ -1,94 +1,97 @@
-"""The default schedule of a generated matrix product: register tiles, packed operands.
+"""The default schedule of a generated matrix product: which blocks, and which copies of operands.
 
-The result is computed in tiles whose sums stay in registers while the shared axis is walked; what
-does not fill a tile is peeled off and gets smaller tiles of its own.  The operands are copied first
-into the order in which the tiles read them.  (Goto and van de Geijn, "Anatomy of high-performance
-matrix multiplication", ACM TOMS 34(3), 2008; the sizes are those of the register files.)
+`block_products` looks for products in a kernel (`product_of`), works out how each is walked
+(`blocking_for`: a `Blocking`, plain data) and has `blocking` take the steps.  Other kernels that
+are sums of products in this form (convolutions, attention) may call the three themselves.  The
+numbers are those of the registers and caches; the choices that a tuner may make otherwise are asked
+of `decide`.  (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
+34(3), 2008.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
-from nbcomp.loop.grammar import (
-    Accumulate,
-    Affine,
-    Apply,
-    Buffer,
-    Expr,
-    For,
-    Kernel,
-    Load,
-    Stmt,
-    walk,
-)
+from nbcomp.loop.grammar import Accumulate, Affine, Apply, Expr, For, Kernel, Load, Stmt
 from nbcomp.machine import Machine
-from nbcomp.schedule import steps
+from nbcomp.schedule.blocking import Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
-from nbcomp.schedule.language import Step
-from nbcomp.schedule.rewriting import constant_extent, find, loop_names
 
-VECTORS = 2  # of columns in a tile
-# Rows of a tile, by bytes of a vector: with 32 registers or 16, some of which hold the operands.
-HEIGHTS = {64: 12, 32: 6, 16: 6}
-WIDE = 8  # vectors of columns where the result has one row
+HEIGHTS = {64: 12, 32: 6, 16: 6}  # rows of a tile, by bytes of a vector
+REGISTERS = {64: 32, 32: 16, 16: 16}
+WIDE = 8  # vectors of columns, at most
 TALL, BROAD = (1, 2, 4, 6, 8, 10, 12, 14, 16), (1, 2, 3, 4, 6, 8)  # what else a tile may be
-PACKED_ROWS = 4  # tiles of rows from which packing the right operand pays
+PANEL = 128 << 10  # bytes of a copied panel of the right operand: in the second cache, with room
+DEPTHS = (128, 192, 256, 384, 512, 768, 1024)  # terms of the sum at a time
+READERS = 2  # tiles that read a panel, beyond which it is worth copying
+L2 = 1 << 20  # bytes of the second cache that are counted on
+PAGE = 4096  # bytes; rows that far apart share a few lines of the first cache
 
 
 def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
-    """Compute matrix products in tiles that stay in registers, from packed operands."""
+    """Compute matrix products in tiles that stay in registers, in blocks that stay in caches."""
     for stage in kernel.stages:
-        product = _product(stage)
+        product = product_of(stage)
         if product is not None:
             try:
-                kernel = _Blocking(kernel, product, machine, decide).run()
+                how = blocking_for(product, machine, decide)
+                kernel = Blocker(kernel, product, how).run()
             except ScheduleError:  # not as simple as it looked: the other steps do what they can
                 continue
     return kernel
 
 
-@dataclass(frozen=True)
-class _Product:
-    """The loops over rows ("" where there is one row), columns and the shared axis; the sum."""
-
-    rows: str
-    columns: str
-    shared: str
-    sum: Accumulate
+# ------------------------------------------------------------------------------- finding a product
 
 
-def _product(stage: Stmt) -> _Product | None:
-    """The loops of a generated product, if a stage is one."""
-    around: list[str] = []
-    while isinstance(stage, For) and len(stage.body) == 1:
-        around.append(stage.var)
-        stage = stage.body[0]
-    if not isinstance(stage, For):
-        return None
-    around.append(stage.var)
-    inner = [s for s in stage.body if isinstance(s, For)]
+def product_of(stage: Stmt) -> Product | None:
+    """The loops of a generated product, if a stage is one: perfect loops, the last two over rows
+    and columns, around a sum of products that is kept in a local."""
+    around: list[For] = []
+    while isinstance(stage, For):
+        around.append(stage)
+        if len(stage.body) != 1:
+            break
+        (stage,) = stage.body
+    inner = [s for s in around[-1].body if isinstance(s, For)] if around else []
     if len(inner) != 1 or len(inner[0].body) != 1:
         return None
     (total,) = inner[0].body
-    if not isinstance(total, Accumulate) or not total.contract:
+    if not isinstance(total, Accumulate) or not total.contract or _extent(inner[0]) is None:
         return None
-    left, right = _factors(total)
-    columns = around[-1]
-    if _axis(right, columns) is None or _axis(left, columns) is not None:
-        return None
-    rows = around[-2] if len(around) > 1 and _axis(left, around[-2]) is not None else ""
-    if rows and _axis(right, rows) is not None:  # a batch of rows
-        rows = ""
-    return _Product(rows, columns, inner[0].var, total)
-
-
-def _factors(total: Accumulate) -> tuple[Expr, Expr]:
     assert isinstance(total.value, Apply)
     left, right = total.value.args
-    return left, right
+    columns, shared = around[-1], inner[0]
+    if not _walks(right, columns) or _walks(left, columns):
+        return None
+    rows = around[-2] if len(around) > 1 and _walks(left, around[-2]) else None
+    if rows is not None and _walks(right, rows):  # a batch of rows
+        rows = None
+    sizes = [1 if loop is None else _extent(loop) for loop in (rows, columns, shared)]
+    if None in sizes:
+        return None
+    height, width, depth = (n or 0 for n in sizes)
+    return Product(
+        rows.var if rows else "",
+        columns.var,
+        shared.var,
+        total,
+        height,
+        width,
+        depth,
+        _factor(left, rows, shared),
+        _factor(right, columns, shared),
+    )
+
+
+def _extent(loop: For) -> int | None:
+    extent = loop.extent
+    return extent.constant if isinstance(extent, Affine) and not extent.terms else None
+
+
+def _walks(factor: Expr, loop: For) -> bool:
+    return _axis(factor, loop.var) is not None
 
 
 def _axis(factor: Expr, var: str) -> int | None:
@@ -101,128 +104,116 @@ def _axis(factor: Expr, var: str) -> int | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Nest:
-    """A part of the result: its loops over rows and columns, and their extents."""
-
-    rows: str
-    columns: str
-    height: int
-    width: int
+def _factor(factor: Expr, own: For | None, shared: For) -> Factor | None:
+    """An operand that is an array, with the axes of the result and of the sum."""
+    axes = [_axis(factor, loop.var) if loop else None for loop in (own, shared)]
+    if not isinstance(factor, Load) or axes[1] is None or axes[0] == axes[1]:
+        return None
+    return Factor(factor.buffer, -1 if axes[0] is None else axes[0], axes[1])
 
 
-class _Blocking:
-    """The steps, one after another, each noted."""
+# ------------------------------------------------------------------------------ choosing the blocks
 
-    def __init__(self, kernel: Kernel, product: _Product, machine: Machine, decide: Decide) -> None:
-        self.kernel, self.product, self.decide = kernel, product, decide
-        self.lanes = machine.vector_bytes // product.sum.buffer.dtype.itemsize
-        height = HEIGHTS.get(machine.vector_bytes, min(HEIGHTS.values()))
-        vectors = VECTORS if product.rows else WIDE
-        if product.rows:
-            height = decide(f"rows of a tile of {product.rows}", height, among(height, TALL))
-        vectors = decide(f"vectors of a tile of {product.columns}", vectors, among(vectors, BROAD))
-        self.height, self.width = height, self.lanes * vectors
 
-    def run(self) -> Kernel:
-        rows, columns = self.product.rows, self.product.columns
-        height = constant_extent(find(self.kernel, rows)) if rows else 1
-        width = constant_extent(find(self.kernel, columns))
-        self.width, self.height = min(self.width, width), min(self.height, height)
-        whole = _Nest(rows, columns, height, width)
-        for nest in list(self.parts(whole)):
-            self.block(nest)
-        self.pack(height)
-        return self.kernel
+def blocking_for(product: Product, machine: Machine, decide: Decide = usual) -> Blocking:
+    """How a product is walked on a machine."""
+    tile = _tile(product, machine, decide)
+    walk = _walk(product, tile, machine, decide)
+    if walk == "panels":
+        return _panels(product, tile, decide)
+    if walk == "blocks":
+        return _blocks(product, tile, machine, decide)
+    if walk == "bands":
+        return replace(tile, walk="bands")
+    return tile
 
-    def do(self, name: str, *arguments: str | int, **options: int) -> list[str]:
-        """Take a step; the names of the loops that are new after it."""
-        before = loop_names(self.kernel)
-        step = Step(name, arguments, tuple(options.items()))
-        made = getattr(steps, name)(self.kernel, *arguments, **options)
-        self.kernel = replace(made, notes=(*self.kernel.notes, str(step)))
-        return [v for v in loop_names(self.kernel) if v not in before]
 
-    def parts(self, whole: _Nest) -> Iterator[_Nest]:
-        """What whole tiles cover, and what is left at the sides."""
-        sides = [whole]
-        rest = whole.width % self.width
-        if rest:
-            (last,) = [v for v in self.do("peel", whole.columns, rest) if self.around_sum(v)]
-            below = whole.rows
-            if whole.rows:
-                (below,) = self.do("distribute", whole.rows)
-            sides = [
-                replace(whole, width=whole.width - rest),
-                _Nest(below, last, whole.height, rest),
-            ]
-        for side in sides:
-            rest = side.height % self.height
-            if not rest:
-                yield side
-                continue
-            new = self.do("peel", side.rows, rest)
-            yield replace(side, height=side.height - rest)
-            yield _Nest(new[0], new[1], rest, side.width)
+def _tile(product: Product, machine: Machine, decide: Decide) -> Blocking:
+    """The tile: sums, a row of the right operand and an element of the left fit in registers."""
+    registers = REGISTERS.get(machine.vector_bytes, min(REGISTERS.values()))
+    most = HEIGHTS.get(machine.vector_bytes, min(HEIGHTS.values()))
+    height = 1
+    if product.rows:
+        tiles = -(-product.height // most)
+        height = -(-product.height // tiles) if tiles <= 8 else most  # few tiles of one height
+        height = decide(f"rows of a tile of {product.rows}", height, among(height, TALL))
+    lanes = machine.vector_bytes // product.sum.buffer.dtype.itemsize
+    vectors = _vectors(product, (registers - 2) // (height + 1), lanes, height, machine)
+    name = f"vectors of a tile of {product.columns}"
+    vectors = decide(name, vectors, among(vectors, BROAD))
+    height, width = min(height, product.height), min(vectors * lanes, product.width)
+    rows = max(product.height // height // (2 * machine.cores), 1)
+    return Blocking("tiles", height, width, lanes, rows=rows)
 
-    def around_sum(self, var: str) -> bool:
-        """Whether a loop holds the loop over the shared axis, rather than being it."""
-        return any(isinstance(s, For) for s in walk(find(self.kernel, var).body))
 
-    def block(self, nest: _Nest) -> None:
-        """One part of the result in tiles."""
-        outer: list[str] = []
-        height, width = min(nest.height, self.height), min(nest.width, self.width)
-        if nest.height > height:
-            outer += self.do("split", nest.rows, height)
-        if nest.width > width:
-            outer += self.do("split", nest.columns, width)
-        inner = [v for v in (nest.rows, nest.columns) if v]
-        if len(outer) == 2 or (outer and nest.rows and nest.width > width):
-            self.do("reorder", *self.ordered(outer), *inner)
-        shared = self.shared(nest.columns)
-        columns = [nest.columns, *self.do("distribute", nest.columns)]
-        rows = [nest.rows, *self.do("distribute", nest.rows)] if nest.rows else []
-        self.do("reorder", shared, *self.around(shared))
-        if rows and width % self.lanes:
-            (total,) = (
-                s for s in walk(find(self.kernel, shared).body) if isinstance(s, Accumulate)
-            )
-            self.do("pad", total.buffer.name, -(-width // self.lanes) * self.lanes)
-        for var in rows:
-            self.do("unroll", var)
-        vectors = -(-width // self.lanes)
-        for var in columns:
-            self.do("vectorize", var, unroll=vectors)
+def _vectors(product: Product, most: int, lanes: int, height: int, machine: Machine) -> int:
+    """Vectors of columns in a tile: as many as fit, fewer where that leaves no rest or more panels.
 
-    def ordered(self, outer: list[str]) -> list[str]:
-        """The loops over tiles, outside in."""
-        name = f"tiles of {self.product.columns} outside"
-        return outer[::-1] if len(outer) == 2 and self.decide(name, 0, (0, 1)) else outer
+    Sums of at least eight vectors are in flight, which hides the latency of multiply-adds.
+    """
+    best = max(min(most, WIDE), 1)
+    enough = [v for v in range(best, 0, -1) if v * height >= 8 or v == best]
+    wanted = 2 * machine.cores if product.height <= 4 * height else 1
+    for v in enough:
+        if product.width % (v * lanes) == 0 and product.width // (v * lanes) >= wanted:
+            return v
+    return best
 
-    def shared(self, columns: str) -> str:
-        """The loop over the shared axis in a loop over columns."""
-        return next(s.var for s in find(self.kernel, columns).body if isinstance(s, For))
 
-    def around(self, shared: str) -> list[str]:
-        """The loops of a tile, of which the loop over the shared axis is all there is."""
-        found = find(self.kernel, shared)
-        around = [
-            s.var
-            for s in walk(self.kernel.stages)
-            if isinstance(s, For) and len(s.body) == 1 and any(x is found for x in walk(s.body))
-        ]
-        return [v for v in around if v != shared][-(2 if self.product.rows else 1) :]
+def _walk(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> str:
+    """The order of the loops around tiles."""
+    if not product.rows or (product.height <= tile.height and product.width <= tile.width):
+        return "tiles"
+    size = product.sum.buffer.dtype.itemsize
+    left = product.height * product.depth * size
+    tall = product.height >= 8 * tile.height
+    large = left > 4 * machine.l2 or product.depth * tile.width * size > PANEL
+    kind = "panels"
+    if tall and product.width >= 4 * tile.width and (large or _collide(product)):
+        kind = "blocks"
+    elif tall and product.width < 2 * machine.cores * tile.width:
+        kind = "bands"
+    return decide(f"walk of {product.rows}, {product.columns}", kind, ("panels", "blocks", "bands"))
 
-    def pack(self, height: int) -> None:
-        """Copy the operands into the order of the tiles, where enough tiles read them."""
-        _, right = _factors(self.product.sum)
-        pays = int(height >= PACKED_ROWS * self.height)
-        if self.decide(f"pack for {self.product.columns}", pays, (0, 1)):
-            self.pack_one(right, self.product.columns, self.width)
 
-    def pack_one(self, factor: Expr, var: str, by: int) -> None:
-        buffer = factor.buffer if isinstance(factor, Load) else None
-        axis = _axis(factor, var)
-        if isinstance(buffer, Buffer) and axis is not None and by > 1:
-            self.do("pack", buffer.name, axis, by)
+def _collide(product: Product) -> bool:
+    """Whether the rows of the left operand are at the same places of the first cache."""
+    if product.left is None:
+        return False
+    buffer, axis, shared = product.left.buffer, product.left.own, product.left.shared
+    bytes_apart = buffer.strides[axis] * buffer.dtype.itemsize
+    return buffer.strides[shared] == 1 and bytes_apart % PAGE == 0
+
+
+def _panels(product: Product, tile: Blocking, decide: Decide) -> Blocking:
+    """Panel after panel of columns; each is copied where many tiles read it."""
+    right = product.right
+    readers = -(-product.height // tile.height)
+    turned = right is not None and right.turned
+    copied = int(right is not None and (readers > READERS or turned))
+    copied = decide(f"copy panels of {product.columns}", copied, (0, 1))
+    depth = 0
+    row = tile.width * product.sum.buffer.dtype.itemsize
+    if copied and readers > 1 and product.depth * row > PANEL:
+        depth = PANEL // row
+    depths = among(depth, (0, *DEPTHS), max(product.depth // 2, depth))
+    depth = decide(f"terms of {product.shared} at a time", depth, depths)
+    return replace(tile, walk="panels", depth=depth, copied=bool(copied))
+
+
+def _blocks(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
+    """Blocks of rows, columns and terms, so that the sums and a part of the left operand stay in
+    the second cache; the right one is packed."""
+    size = product.sum.buffer.dtype.itemsize
+    near = min(machine.l2, L2)
+    depths = among(512, DEPTHS, max(product.depth // 2, 512))
+    depth = decide(f"terms of {product.shared} at a time", 512, depths)
+    tiles = -(-product.height // tile.height)
+    rows = max(min(near // 6 // (depth * size * tile.height), tiles // machine.cores), 1)
+    rows = decide(f"tiles of {product.rows} in a block", rows, among(rows, (2, 4, 8, 16), tiles))
+    panels = -(-product.width // tile.width)
+    columns = max(min(near // 5 // (rows * tile.height * tile.width * size), panels), 1)
+    columns = decide(
+        f"panels of {product.columns} in a block", columns, among(columns, (4, 8, 16, 32), panels)
+    )
+    return replace(tile, walk="blocks", depth=depth, rows=rows, columns=columns)

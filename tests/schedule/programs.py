@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -48,14 +49,18 @@ def check(k: Kernel, step: Step, golden: Golden | None = None, machine: bool = T
     return result
 
 
-def matmul(m: int = 6, n: int = 40, depth: int = 9) -> Kernel:
-    """c = a @ b as it is written in a textbook."""
-    a, b = buffer("a", (m, depth)), buffer("b", (depth, n))
-    c, s = buffer("c", (m, n), "output"), buffer("s", (), "local")
-    product = apply("multiply", load(a, "i", "k"), load(b, "k", "j"))
+def matmul(
+    m: int = 6, n: int = 40, depth: int = 9, dtype: Any = np.float32, turned: bool = False
+) -> Kernel:
+    """c = a @ b as it is written in a textbook; turned: c = a @ b.T."""
+    a = buffer("a", (m, depth), dtype=dtype)
+    b = buffer("b", (n, depth) if turned else (depth, n), dtype=dtype)
+    c, s = buffer("c", (m, n), "output", dtype), buffer("s", (), "local", dtype)
+    right = load(b, "j", "k") if turned else load(b, "k", "j")
+    product = apply("multiply", load(a, "i", "k"), right)
     body = (
         Alloc(s),
-        store(s, (), number(0.0)),
+        store(s, (), number(0.0, dtype)),
         loop("k", depth, Accumulate(s, (), "add", product, contract=True)),
         store(c, ("i", "j"), load(s)),
     )

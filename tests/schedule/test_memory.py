@@ -18,6 +18,16 @@ def test_stage_what_is_read(golden: Golden) -> None:
     check(matmul(6, 40), lambda k: steps.stage(k, "a", "i"), golden)
 
 
+def test_stage_with_the_axes_in_another_order(golden: Golden) -> None:
+    check(matmul(6, 40, turned=True), lambda k: steps.stage(k, "b", "i", 1, 0), golden)
+
+
+def test_stage_refuses_orders_that_are_none() -> None:
+    for order in ((0,), (0, 0), (0, 2), (0, 1, 2)):
+        with pytest.raises(ScheduleError, match="b has 2 axes: give each of them once"):
+            steps.stage(matmul(), "b", "i", *order)
+
+
 @pytest.mark.parametrize("n", [40, 41, 47])
 def test_stage_a_tile_cut_where_the_buffer_ends(n: int) -> None:
     def step(k):

@@ -10,9 +10,11 @@ import pytest
 
 import nbcomp
 from nbcomp.levels import levels
-from nbcomp.loop.grammar import Call, walk
+from nbcomp.loop.grammar import Call, Kernel, walk
 from nbcomp.machine import Machine
-from nbcomp.schedule.products import block_products
+from nbcomp.schedule.blocking import Blocker, Blocking
+from nbcomp.schedule.products import block_products, blocking_for, product_of
+from nbcomp.target.llvm.codegen import generate
 from tests.kernels import Array
 from tests.schedule.programs import Golden, check, matmul, two_stages
 
@@ -85,9 +87,63 @@ def test_blocked(golden: Golden) -> None:
     check(matmul(29, 37, 8), lambda k: block_products(k, MACHINES[0]), golden)
 
 
-def test_packed_when_many_tiles_read_it() -> None:
-    made = check(matmul(96, 64, 8), lambda k: block_products(k, MACHINES[0]))
-    assert "b_packed" in [b.name for b in made.buffers]
+def blocked(k: Kernel, how: Blocking) -> Kernel:
+    (stage,) = k.stages
+    product = product_of(stage)
+    assert product is not None
+    return Blocker(k, product, how).run()
+
+
+WALKS = {
+    "tiles": Blocking("tiles", 4, 16, 16),
+    "panels": Blocking("panels", 4, 16, 16),
+    "copied panels": Blocking("panels", 4, 32, 16, rows=2, copied=True),
+    "copied panels, some terms at a time": Blocking("panels", 4, 16, 16, 5, copied=True),
+    "bands": Blocking("bands", 3, 32, 16, rows=2),
+    "blocks": Blocking("blocks", 4, 32, 16, depth=4, rows=2, columns=2),
+    "blocks of all terms": Blocking("blocks", 4, 16, 16, depth=100, rows=3, columns=1),
+}
+
+
+@pytest.mark.parametrize("shape", [(17, 100, 13), (8, 64, 10), (30, 7, 6), (3, 40, 9)])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("walk", WALKS)
+def test_every_walk(walk: str, turned: bool, shape: tuple[int, int, int]) -> None:
+    check(matmul(*shape, turned=turned), lambda k: blocked(k, WALKS[walk]))
+
+
+@pytest.mark.parametrize("walk", ["copied panels", "bands", "blocks"])
+def test_walks(walk: str, golden: Golden) -> None:
+    check(matmul(24, 96, 13), lambda k: blocked(k, WALKS[walk]), golden)
+
+
+def chosen(m: int, k: int, n: int, dtype: Any = np.float32, turned: bool = False) -> Blocking:
+    (stage,) = matmul(m, n, k, dtype, turned).stages
+    product = product_of(stage)
+    assert product is not None
+    return blocking_for(product, MACHINES[0])
+
+
+def test_the_walk_is_chosen_by_what_the_caches_hold() -> None:
+    assert chosen(500, 700, 300).walk == "panels"
+    assert chosen(500, 700, 300).copied
+    assert not chosen(16, 700, 300).copied  # a panel is read twice only
+    assert chosen(16, 700, 300, turned=True).copied
+    assert chosen(2000, 3000, 2000).walk == "blocks"
+    assert chosen(1024, 1024, 1024).walk == "blocks"  # rows that are a page apart
+    assert chosen(5000, 256, 10).walk == "bands"
+    assert chosen(64, 4096, 1024).depth == 1024
+    assert chosen(9, 7, 20).walk == "tiles"
+
+
+def test_tiles_have_the_height_that_divides_few_rows() -> None:
+    assert [chosen(m, 700, 640).height for m in (4, 12, 13, 16, 24, 64)] == [4, 12, 7, 8, 12, 11]
+    assert [chosen(m, 700, 640).width // 16 for m in (2, 4, 8, 12)] == [8, 5, 2, 2]
+
+
+def test_columns_become_rows_by_whole_vectors() -> None:
+    made = check(matmul(8, 64, 48, turned=True), lambda k: blocked(k, WALKS["copied panels"]))
+    assert "scatter" not in generate(made, 64).text
 
 
 def test_what_is_no_product_is_left_alone() -> None:

@@ -796,3 +796,15 @@ def test_locations_do_not_change_machine_code(seed: int, vector_bytes: int) -> N
         return re.findall(r"^(?:\t[a-z].*|\.LBB\w+:)$", text, re.MULTILINE)
 
     assert machine(plain) == machine(located)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.bool_, np.int64])
+@pytest.mark.parametrize("count", [2, 3, 8, 12, 16])
+@pytest.mark.parametrize("n", [16, 50, 130])
+def test_rows_that_become_columns(n: int, count: int, dtype: type) -> None:
+    """out[r, c] = x[c, r], the rows r in lanes: whole vectors are transposed in registers."""
+    x, out = buffer("x", (count, n), dtype=dtype), buffer("out", (n, 20), "output", dtype)
+    turn = loop("c", count, store(out, ("r", index(3, c=1)), load(x, "c", "r")), kind="unroll")
+    k = kernel(loop("r", n, turn, kind="vector"), buffers=[x, out])
+    arrays: dict[str, Array] = {"x": random_array(np.random.default_rng(1), x.dtype, x.shape)}
+    same_memory(native(k, arrays), interpreted(k, arrays))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
@@ -33,16 +34,21 @@ ALIGNED = 256 << 10  # bytes from which the run time aligns an array to a cache 
 LINE = 64  # bytes of a cache line
 
 
-def stage(kernel: Kernel, buffer: str, loop: str) -> Kernel:
+def stage(kernel: Kernel, buffer: str, loop: str, *order: int) -> Kernel:
     """`for i: S(x[i, ...])`
     ->  `for i: (alloc near[...]; near = x[i, ...]; S(near); x[i, ...] = near)`
 
     Copies the part of a buffer that one iteration of a loop uses to memory of its own, and back if
-    it is written.  What is overwritten before it is read is not copied in.
+    it is written.  What is overwritten before it is read is not copied in.  order: the buffer's
+    axes as they are in the copy, outermost first; as they are in the buffer, if not given.
     """
     whole = buffer_named(kernel, buffer)
     found = find(kernel, loop)
+    axes = order or tuple(range(len(whole.shape)))
+    if sorted(axes) != list(range(len(whole.shape))):
+        raise ScheduleError(f"{buffer} has {len(whole.shape)} axes: give each of them once")
     box = region(found.body, whole)
+    size = tuple(box.size[k] for k in axes)
     used = accesses(found.body, whole)
     writes = any(a.writes for a in used)
     if writes and not box.dense:
@@ -50,8 +56,8 @@ def stage(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     near = replace(
         whole,
         name=free_name(kernel, f"{buffer}_near"),
-        shape=box.size,
-        strides=contiguous_strides(box.size),
+        shape=size,
+        strides=contiguous_strides(size),
         role="local",
         alias="",
     )
@@ -63,14 +69,14 @@ def stage(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     def nearer(b: Buffer, indices: tuple[Expr, ...]) -> Place | None:
         if b != whole:
             return None
-        pairs = zip(indices, box.start, strict=True)
-        return near, tuple(index_add(i, index_scale(s, -1)) for i, s in pairs)
+        places = ((indices[k], box.start[k]) for k in axes)
+        return near, tuple(index_add(i, index_scale(s, -1)) for i, s in places)
 
     body: tuple[Stmt, ...] = remapped(found.body, nearer)
     if not writes or not _overwritten(found.body, used, whole, box):
-        body = (_copy(kernel, whole, near, box, "in"), *body)
+        body = (_copy(kernel, whole, near, box, axes, "in"), *body)
     if writes:
-        body = (*body, _copy(kernel, whole, near, box, "out"))
+        body = (*body, _copy(kernel, whole, near, box, axes, "out"))
     return at(kernel, loop, lambda f: replace(f, body=(Alloc(near), *body)))
 
 
@@ -83,16 +89,18 @@ def _overwritten(body: tuple[Stmt, ...], used: list[Access], whole: Buffer, box:
     return loops and len(own) == len(stores) == 1 and region((first,), whole).same_as(box)
 
 
-def _copy(kernel: Kernel, whole: Buffer, near: Buffer, box: Region, how: str) -> Stmt:
-    """The loops that move a box into its copy or back."""
+def _copy(
+    kernel: Kernel, whole: Buffer, near: Buffer, box: Region, axes: Sequence[int], how: str
+) -> Stmt:
+    """The loops that move a box into its copy or back, in the order of the copy."""
 
     def move(inside: list[Affine]) -> Stmt:
-        outside = tuple(index_add(s, v) for s, v in zip(box.start, inside, strict=True))
+        outside = tuple(index_add(s, inside[axes.index(k)]) for k, s in enumerate(box.start))
         if how == "in":
             return Store(near, tuple(inside), Load(whole.dtype, whole, outside))
         return Store(whole, outside, Load(near.dtype, near, tuple(inside)))
 
-    sizes = [clipped(kernel, whole, box, k) for k in range(len(box.size))]
+    sizes = [clipped(kernel, whole, box, k) for k in axes]
     return nest(kernel, f"{near.name}_{how}", sizes, move)
 
 

@@ -37,6 +37,7 @@ from nbcomp.loop.grammar import (
     neutral,
     variables,
     walk,
+    walk_expr,
 )
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.origin import Construct
@@ -234,6 +235,9 @@ class LoopEmitter(MemoryEmitter):
             self.vector_loop(stmt)
         elif stmt.kind == "unroll":
             assert isinstance(stmt.extent, Affine)
+            if (turned := self.turned(stmt, context)) is not None:
+                self.transpose(stmt, *turned, context)
+                return
             for k in range(stmt.extent.constant):
                 self.env[stmt.var] = Value(str(k), "i64")
                 self.body(stmt.body, context.fresh())
@@ -242,6 +246,38 @@ class LoopEmitter(MemoryEmitter):
             self.loop(
                 stmt.var, Value("0", "i64"), end, 1, lambda: self.body(stmt.body, context.fresh())
             )
+
+    def turned(self, stmt: For, context: Lanes) -> tuple[Store, Affine] | None:
+        """The store of a loop that writes rows side by side where lanes write them apart, and the
+        place in memory, if that is all the loop does and whole vectors can be transposed."""
+        store = stmt.body[0]
+        count = stmt.extent.constant if isinstance(stmt.extent, Affine) else 0
+        if len(stmt.body) != 1 or not isinstance(store, Store) or store.streaming:
+            return None
+        whole = context.lanes and context.mask is None and 2 <= count <= context.lanes
+        if not whole or store.buffer.memory in self.lane_storage:
+            return None
+        place, rest = self.offset(store.buffer, store.indices, context) if whole else (None, [])
+        if rest or place is None or mentions_memory(store.value, store.buffer.memory):
+            return None
+        steps = dict(place.terms)
+        if steps.get(stmt.var) != 1 or abs(steps.get(context.var, 0)) < 2:
+            return None
+        return store, place
+
+    def transpose(self, stmt: For, store: Store, place: Affine, context: Lanes) -> None:
+        """The loop's values first, each a vector, then the rows."""
+        assert isinstance(stmt.extent, Affine)
+        values = []
+        for k in range(stmt.extent.constant):
+            self.env[stmt.var] = Value(str(k), "i64")
+            values.append(self.value(store.value, context.fresh()))
+        self.env[stmt.var] = Value("0", "i64")
+        step = dict(place.terms)[context.var]
+        rows = [place, affine(place.constant + step, **dict(place.terms))]
+        self.near, outer = store.buffer.role == "local", self.near
+        self.store_turned(store.buffer, rows, values, context.fresh())
+        self.near = outer
 
     def uniform(self, expr: Expr, context: Lanes) -> Value:
         """A value that must be the same for all lanes: control flow hangs on it."""
@@ -434,6 +470,11 @@ class LoopEmitter(MemoryEmitter):
         old = self.load(Load(buffer.dtype, buffer, indices), context)
         new = self.combine(accumulator.fn, buffer.dtype, old, total)
         self.store_value(buffer, indices, new, context)
+
+
+def mentions_memory(value: Expr, memory: str) -> bool:
+    """Whether an expression reads some memory."""
+    return any(isinstance(e, Load) and e.buffer.memory == memory for e in walk_expr(value))
 
 
 def places_of(indices: tuple[Expr, ...]) -> list[object]:

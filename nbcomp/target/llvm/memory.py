@@ -302,6 +302,63 @@ class MemoryEmitter(ValueEmitter):
         self.b.declare(name, "void", value.type, "ptr", mask.type)
         self.b.effect(f"call void @{name}({value}, ptr align {align} {address.text}, {mask})")
 
+    def store_turned(
+        self, buffer: Buffer, rows: list[Affine], values: list[Value], context: Lanes
+    ) -> None:
+        """Write one vector per place of a row, a lane to each of `lanes` rows: a transposition.
+
+        rows: the place in memory, in elements, of the first and the second row.  Each round of
+        shuffles interleaves the first half of all elements with the second, which moves the highest
+        bit of a place to the lowest; after as many rounds as the number of values has bits, the
+        values of a lane lie side by side.
+        """
+        self.writes += 1
+        lanes, count = context.lanes, len(values)
+        width = 1 << (count - 1).bit_length()
+        values = [self.to_memory(self.b.splat(v, lanes), buffer.dtype) for v in values]
+        values += [values[-1]] * (width - count)
+        half = width // 2
+        for _ in range(half.bit_length()):
+            pairs = list(zip(values[:half], values[half:], strict=True))
+            values = [self.interleaved(a, b, side) for a, b in pairs for side in (0, lanes // 2)]
+        with self.origins.within(Construct.ADDRESS):
+            places = [self.scalar_index(row, context) for row in rows]
+            step = self.b.emit(f"sub nsw i64 {places[1].text}, {places[0].text}", "i64")
+        whole = lanes // width
+        align = buffer.dtype.itemsize
+        place = places[0]
+        for k in range(lanes):
+            row = self.part_of(values[k // whole], k % whole * width, width)
+            with self.origins.within(Construct.ADDRESS):
+                address = self.gep(buffer, place)
+                place = self.b.emit(f"add nsw i64 {place.text}, {step.text}", "i64")
+            if count == width:
+                self.b.effect(f"store {row}, {address}, align {align}")
+                continue
+            mask = Value(
+                f"<{', '.join(f'i1 {int(j < count)}' for j in range(width))}>", "i1", width
+            )
+            name = f"llvm.masked.store.v{width}{mangle(row.element)}.p0"
+            self.b.declare(name, "void", row.type, "ptr", mask.type)
+            text = f"{row}, ptr align {align} {address.text}, {mask}"
+            self.b.effect(f"call void @{name}({text})")
+
+    def interleaved(self, a: Value, b: Value, start: int) -> Value:
+        """a[start], b[start], a[start + 1], … : half of the lanes of each."""
+        picks = (
+            f"i32 {k + side}" for k in range(start, start + a.lanes // 2) for side in (0, a.lanes)
+        )
+        text = f"shufflevector {a}, {b}, <{a.lanes} x i32> <{', '.join(picks)}>"
+        return self.b.emit(text, a.element, a.lanes)
+
+    def part_of(self, v: Value, start: int, lanes: int) -> Value:
+        """Some lanes of a vector."""
+        if lanes == v.lanes:
+            return v
+        picks = ", ".join(f"i32 {start + k}" for k in range(lanes))
+        text = f"shufflevector {v}, {v.type} poison, <{lanes} x i32> <{picks}>"
+        return self.b.emit(text, v.element, lanes)
+
     def scatter(self, value: Value, addresses: Value, context: Lanes) -> None:
         name = f"llvm.masked.scatter.v{value.lanes}{mangle(value.element)}.v{value.lanes}p0"
         mask = self.mask(context)

@@ -1,0 +1,321 @@
+"""The schedule of a matrix product in blocks, as steps: tiles in registers, copies in caches.
+
+A `Blocking` says how; `Blocker` takes the steps of the schedule language, one after another, each
+noted in the kernel as it would be written by hand.  The walks are
+
+    tiles    for i_o: for j_o: tile
+    panels   for j_o: (copy b[:, j_o]; for i_o: tile)
+    bands    for i_b: for j_o: for i_o: tile
+    blocks   for i_b: for j_b: for k_b: (copy a[i_b, k_b]; for j_o: for i_o: tile), b packed
+
+and what does not fill a tile is peeled off and gets smaller tiles of its own.  Knows steps; not why
+a blocking was chosen (`products`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import Accumulate, Buffer, For, Kernel, Store, walk
+from nbcomp.schedule import steps
+from nbcomp.schedule.language import Step
+from nbcomp.schedule.rewriting import constant_extent, find, loop_names
+
+LINE = 64  # bytes between rows of a copy beyond their length, so that they are not all in one set
+
+
+@dataclass(frozen=True)
+class Factor:
+    """An operand: its axis of the result's rows or columns (-1: none), and that of the sum."""
+
+    buffer: Buffer
+    own: int
+    shared: int
+
+    @property
+    def turned(self) -> bool:
+        """Whether its elements lie side by side along the sum, not along the result."""
+        strides = self.buffer.strides
+        return strides[self.shared] == 1 and (self.own < 0 or strides[self.own] != 1)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The loops over rows ("" where there is one row), columns and the shared axis; the sum.
+
+    left, right: the operands that are arrays; None for those that are computed.
+    """
+
+    rows: str
+    columns: str
+    shared: str
+    sum: Accumulate
+    height: int
+    width: int
+    depth: int
+    left: Factor | None
+    right: Factor | None
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """How a product is walked.
+
+    height, width: rows and columns of a register tile; `lanes` columns are a vector.  depth: terms
+    of the sum at a time, 0 for all.  rows, columns: tiles of rows, panels of columns in a block.
+    copied: each panel of the right operand is copied before it is read.
+    """
+
+    walk: Literal["tiles", "panels", "bands", "blocks"]
+    height: int
+    width: int
+    lanes: int
+    depth: int = 0
+    rows: int = 1
+    columns: int = 1
+    copied: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the result: its loops over rows ("" for none) and columns, and their extents."""
+
+    rows: str
+    columns: str
+    height: int
+    width: int
+
+
+class Blocker:
+    """Takes the steps of a blocking on one product of a kernel."""
+
+    def __init__(self, kernel: Kernel, product: Product, how: Blocking) -> None:
+        self.kernel, self.product = kernel, product
+        height, width = min(how.height, product.height), min(how.width, product.width)
+        self.how = replace(how, height=height, width=width)
+
+    def run(self) -> Kernel:
+        """The kernel with the product in blocks.  Raises ScheduleError where it cannot be."""
+        p = self.product
+        sides = list(self.sides(Part(p.rows, p.columns, p.height, p.width)))
+        for side in sides:
+            if self.how.walk == "panels":
+                self.panels(side)
+                continue
+            for part in self.bands(side):
+                {"blocks": self.block, "bands": self.band}.get(self.how.walk, self.tiles)(part)
+        if self.how.walk == "blocks":
+            self.pack()
+        return self.kernel
+
+    def do(self, name: str, *arguments: str | int, **options: int) -> list[str]:
+        """Take a step; the names of the loops that are new after it."""
+        before = loop_names(self.kernel)
+        step = Step(name, arguments, tuple(options.items()))
+        made = getattr(steps, name)(self.kernel, *arguments, **options)
+        self.kernel = replace(made, notes=(*self.kernel.notes, str(step)))
+        return [v for v in loop_names(self.kernel) if v not in before]
+
+    # ------------------------------------------------------------------------------------ parts
+
+    def sides(self, whole: Part) -> Iterator[Part]:
+        """The columns that fill tiles, and those that are left, in loops of their own."""
+        rest = whole.width % self.how.width
+        if not rest:
+            yield whole
+            return
+        (last,) = [v for v in self.do("peel", whole.columns, rest) if self.around_sum(v)]
+        below = whole.rows
+        if whole.rows:
+            (below,) = self.do("distribute", whole.rows)
+        yield replace(whole, width=whole.width - rest)
+        yield Part(below, last, whole.height, rest)
+
+    def bands(self, side: Part) -> list[Part]:
+        """The rows that fill tiles, and those that are left."""
+        rest = side.height % self.how.height
+        if not rest or side.height < self.how.height:
+            return [side]
+        new = self.do("peel", side.rows, rest)
+        return [
+            replace(side, height=side.height - rest),
+            Part(new[0], new[1], rest, side.width),
+        ]
+
+    def around_sum(self, var: str) -> bool:
+        """Whether a loop holds the loop over the shared axis, rather than being it."""
+        return any(isinstance(s, For) for s in walk(find(self.kernel, var).body))
+
+    def split(self, loop: str, extent: int, by: int) -> list[str]:
+        """The loop over blocks of a loop, if there is more than one block."""
+        return self.do("split", loop, by) if loop and extent > by else []
+
+    # ------------------------------------------------------------------------------------ walks
+
+    def tiles(self, part: Part) -> None:
+        """Tile after tile, along the rows of the result."""
+        outer = self.split(part.rows, part.height, self.how.height)
+        outer += self.split(part.columns, part.width, self.how.width)
+        self.reorder(*outer, part.rows, part.columns)
+        self.tile(part)
+
+    def panels(self, side: Part) -> None:
+        """All rows of a panel of columns, which is copied before if it pays."""
+        if side.width <= self.how.width and side.height >= 2 * self.how.height:
+            for part in self.bands(side):
+                self.band(part)
+            return
+        panel = self.split_panels(side, self.how.copied)
+        self.reorder(*panel, side.rows, side.columns)
+        for part in self.bands(side):
+            tiles = self.split(part.rows, part.height, self.how.height)
+            terms = self.tile(part, tiles)
+            if self.how.copied and terms:
+                self.copy_right(terms)
+        if self.how.copied and panel and not self.how.depth:
+            self.copy_right(panel[0])
+
+    def band(self, part: Part) -> None:
+        """Bands of rows, one after another or each on a core of its own."""
+        tiles = self.split(part.rows, part.height, self.how.height)
+        bands = self.split(tiles[0], part.height // self.how.height, self.how.rows) if tiles else []
+        turned = self.product.right is not None and self.product.right.turned
+        panel = self.split_panels(part, turned and not bands)
+        self.reorder(*bands, *panel, *tiles, part.rows, part.columns)
+        self.tile(part)
+        if turned:
+            self.copy_right((panel or bands)[-1])
+
+    def block(self, part: Part) -> None:
+        """Blocks of rows, columns and terms."""
+        tiles = self.split(part.rows, part.height, self.how.height)
+        panels = self.split(part.columns, part.width, self.how.width)
+        if not tiles or not panels:
+            self.reorder(*tiles, *panels, part.rows, part.columns)
+            self.tile(part)
+            return
+        (tile,), (panel,) = tiles, panels
+        rows = self.split(tile, part.height // self.how.height, self.how.rows)
+        columns = self.split(panel, part.width // self.how.width, self.how.columns)
+        self.reorder(*rows, *columns, tile, panel, part.rows, part.columns)
+        terms = self.tile(part, [tile, panel])
+        if terms:
+            self.copy_left(terms)
+
+    def split_panels(self, part: Part, always: bool) -> list[str]:
+        """The loop over panels, if there are several, or if there is `always` to be one."""
+        width = min(part.width, self.how.width)
+        if always and part.width <= width:
+            return self.do("split", part.columns, width)
+        return self.split(part.columns, part.width, width)
+
+    def reorder(self, *loops: str) -> None:
+        """These loops in this order, but for those that are not there."""
+        order = [v for v in loops if v]
+        present = [v for v in loop_names(self.kernel) if v in order]
+        if present != order:
+            self.do("reorder", *order)
+
+    # ------------------------------------------------------------------------------ register tiles
+
+    def tile(self, part: Part, around: Sequence[str] = ()) -> str:
+        """The loops over a part's rows and columns as a tile in registers, whatever is around.
+
+        around: the loops over tiles, outside in, around which the sum is cut into terms at a time,
+        if it is to be.  Gives the loop over these, or "".
+        """
+        height, width = min(part.height, self.how.height), min(part.width, self.how.width)
+        shared = next(s.var for s in find(self.kernel, part.columns).body if isinstance(s, For))
+        columns = [part.columns, *self.do("distribute", part.columns)]
+        rows = [part.rows, *self.do("distribute", part.rows)] if part.rows else []
+        inner = [v[1] for v in (rows, columns) if v]
+        vectors = -(-width // self.how.lanes)
+        if rows and width % self.how.lanes:
+            total = self.sum_in(columns[1])
+            self.do("pad", total.buffer.name, vectors * self.how.lanes)
+        terms = ""
+        if around and self.how.depth and self.product.depth > self.how.depth:
+            terms = self.cut_sum(around, shared, inner, height, vectors)
+        else:
+            self.reorder(shared, *inner)
+        for var in rows:
+            self.do("unroll", var)
+        for var in columns:
+            self.do("vectorize", var, unroll=vectors)
+        return terms
+
+    def sum_in(self, loop: str) -> Accumulate:
+        """The statement that adds up, in a loop."""
+        return next(s for s in walk(find(self.kernel, loop).body) if isinstance(s, Accumulate))
+
+    def cut_sum(
+        self, around: Sequence[str], shared: str, inner: list[str], height: int, vectors: int
+    ) -> str:
+        """Some terms of all tiles before the next terms of any; gives the loop over the terms.
+
+        The sums of a tile are in registers meanwhile, and in a local between.
+        """
+        outer = [self.do("distribute", loop)[0] for loop in reversed(around)][::-1]
+        (terms,) = self.do("split", shared, self.how.depth)
+        self.reorder(terms, *reversed(outer), shared, *inner)
+        total = self.sum_in(shared)
+        moved = self.do("stage", total.buffer.name, outer[0])
+        ways = len(moved) // 2
+        for loops in (moved[:ways], moved[ways:]):
+            for var in loops[:-1]:
+                self.do("unroll", var)
+            self.do("vectorize", loops[-1], unroll=vectors)
+        return terms
+
+    # ----------------------------------------------------------------------------------- copies
+
+    def copy_right(self, loop: str) -> None:
+        """Copy what an iteration of a loop reads of the right operand, rows of a tile side by
+        side."""
+        right = self.product.right
+        if right is None:
+            return
+        order: list[int] = []
+        if right.turned:
+            axes = range(len(right.buffer.shape))
+            order = [*(k for k in axes if k not in (right.own, right.shared))]
+            order += [right.shared, right.own]
+        with suppress(ScheduleError):  # it is read in several places, or the part is too large
+            *_, rows, columns = self.do("stage", right.buffer.name, loop, *order)
+            if right.turned:
+                self.turn(rows, columns)
+            else:
+                self.do("vectorize", columns, unroll=max(self.how.width // self.how.lanes, 1))
+
+    def turn(self, rows: str, columns: str) -> None:
+        """Copy rows to columns in square blocks, which are read and written by whole vectors."""
+        lanes = self.how.lanes
+        if constant_extent(find(self.kernel, columns)) > lanes:
+            (blocks,) = self.do("split", columns, lanes)
+            self.reorder(blocks, rows, columns)
+        self.do("unroll", columns)
+        self.do("vectorize", rows)
+
+    def copy_left(self, loop: str) -> None:
+        """Copy what an iteration of a loop reads of the left operand, its rows a bit apart."""
+        left = self.product.left
+        if left is None:
+            return
+        with suppress(ScheduleError):
+            copy = self.do("stage", left.buffer.name, loop)
+            self.do("vectorize", copy[-1], unroll=4)
+            near = next(
+                s.buffer for s in walk(find(self.kernel, copy[0]).body) if isinstance(s, Store)
+            )
+            self.do("pad", near.name, near.shape[-1] + LINE // near.dtype.itemsize)
+
+    def pack(self) -> None:
+        """Copy the right operand into the order in which tiles read it, once."""
+        right = self.product.right
+        if right is not None and right.own >= 0:
+            with suppress(ScheduleError):
+                self.do("pack", right.buffer.name, right.own, self.how.width)
