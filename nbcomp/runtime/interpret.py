@@ -323,18 +323,18 @@ def _new(output: Output | Given, slots: list[int], args: tuple[Any, ...]) -> Any
 
 def _host(step: HostStep, slots: list[int]) -> int:
     """Call a library routine on views of the slots: 0, since it raises what goes wrong."""
-    inputs = [_view(slots, view) for view in step.inputs]
+    inputs = [array_at(slots, view) for view in step.inputs]
     if step.into:
-        step.function(*inputs, out=_view(slots, step.outputs[0]))
+        step.function(*inputs, out=array_at(slots, step.outputs[0]))
         return 0
     result = step.function(*inputs)
     results = result if len(step.outputs) != 1 else (result,)
     for view, value in zip(step.outputs, results, strict=True):
-        np.copyto(_view(slots, view), value)
+        np.copyto(array_at(slots, view), value)
     return 0
 
 
-def _view(slots: list[int], view: View) -> np.ndarray[Any, Any]:
+def array_at(slots: list[int], view: View) -> np.ndarray[Any, Any]:
     """An array over memory that the plan owns, without copying."""
     slot, dtype, shape, strides = view
     if 0 in shape:

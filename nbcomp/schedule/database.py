@@ -282,12 +282,12 @@ def default_path() -> Path | None:
 _used: dict[Path, Database] = {}  # those asked when something is compiled, the last one first
 
 
-def use_record(path: str | Path) -> Database:
+def use_record(record: str | Path | Database) -> Database:
     """Look for schedules in this record too, from now on, before all others.
 
     A file that is committed beside a notebook is used so: `nbcomp.use_record("tuned.jsonl")`.
     """
-    database = Database(path)
+    database = record if isinstance(record, Database) else Database(record)
     known = _used.pop(database.path, database)
     rest = dict(_used)
     _used.clear()

@@ -1,0 +1,119 @@
+"""A cost model learned from what was measured: gradient-boosted trees over the decisions.
+
+The learner is LightGBM (Ke et al., "LightGBM: a highly efficient gradient boosting decision tree",
+NIPS 2017): docs/tuning.md says why.  It is imported when it is first needed; where it is not
+installed there is no learned model, and the search goes by the estimates of `analytic`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from nbcomp.schedule.decisions import Value
+
+ROUNDS = 80
+FEWEST = 12  # measurements from which a model is worth asking
+FOLDS = 5
+PARAMETERS = {
+    "objective": "regression",
+    "learning_rate": 0.12,
+    "num_leaves": 15,
+    "min_data_in_leaf": 2,
+    "min_data_in_bin": 1,
+    "feature_pre_filter": False,
+    "num_threads": 1,  # threads that spin would disturb what is measured
+    "seed": 0,
+    "verbosity": -1,
+}
+
+Decisions = Mapping[str, Value]
+
+
+@cache
+def learner() -> Any:
+    """LightGBM; None where it is not installed."""
+    try:
+        return import_module("lightgbm")
+    except ImportError:
+        return None
+
+
+class Learned:
+    """A model of the logarithm of a kernel's seconds, over its default's.
+
+    Raises nothing where there is no learner: `ready` is then always False.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.words: dict[str, int] = {}  # options that are no numbers
+        self.model: Any = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a model to ask."""
+        return self.model is not None
+
+    def fit(self, decisions: Sequence[Decisions], shares: Sequence[float]) -> None:
+        """Learn from measurements: decisions, and seconds over those of the default."""
+        if len(shares) < FEWEST or learner() is None:
+            return
+        self.names = list(dict.fromkeys(name for d in decisions for name in d))
+        self.model = self._trained(self._rows(decisions), np.log(shares))
+
+    def predict(self, decisions: Sequence[Decisions]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """What is expected: logarithms of seconds over the default's."""
+        assert self.model is not None
+        return np.asarray(self.model.predict(self._rows(decisions)), np.float64)
+
+    def correlation(self, decisions: Sequence[Decisions], shares: Sequence[float]) -> float:
+        """Spearman's rank correlation of measurements with what a model says that has not seen
+        them: of each fifth, a model of the other four.  NaN where too little was measured."""
+        if len(shares) < 2 * FEWEST or learner() is None:
+            return math.nan
+        self.names = list(dict.fromkeys(name for d in decisions for name in d))
+        rows, targets = self._rows(decisions), np.log(shares)
+        fold = np.random.default_rng(0).permutation(len(targets)) % FOLDS
+        said = np.zeros(len(targets))
+        for k in range(FOLDS):
+            model = self._trained(rows[fold != k], targets[fold != k])
+            said[fold == k] = model.predict(rows[fold == k])
+        return rank_correlation(said, targets)
+
+    def _trained(self, rows: Any, targets: Any) -> Any:
+        module = learner()
+        data = module.Dataset(rows, targets, params=PARAMETERS)
+        return module.train(PARAMETERS, data, num_boost_round=ROUNDS)
+
+    def _rows(self, decisions: Sequence[Decisions]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """A column for each decision; what was not asked is missing."""
+        rows = [[self._number(d.get(name)) for name in self.names] for d in decisions]
+        return np.array(rows, np.float64).reshape(len(decisions), len(self.names))
+
+    def _number(self, value: Value | None) -> float:
+        if value is None:
+            return math.nan
+        if isinstance(value, str):
+            return float(self.words.setdefault(value, len(self.words)))
+        return float(value)
+
+
+def rank_correlation(one: Any, other: Any) -> float:
+    """Spearman's ρ: the correlation of ranks, equal values sharing theirs; NaN without spread."""
+    a, b = _ranks(np.asarray(one)), _ranks(np.asarray(other))
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def _ranks(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks: np.ndarray[Any, Any] = (ends - (counts - 1) / 2)[inverse]
+    return ranks

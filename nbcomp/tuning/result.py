@@ -1,0 +1,152 @@
+"""What a search gives, as plain data: what was tried, what was found, what that is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from nbcomp.measure.timing import Ratio, Timing
+from nbcomp.schedule.language import Schedule
+
+
+@dataclass(frozen=True)
+class Point:
+    """A trial: seconds since the search began, and seconds of the kernel (None: not timed)."""
+
+    at: float
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a step of the schedule that was found is worth: how many times as long the kernel takes
+    without it; None where nothing was measured, and why.
+    """
+
+    step: str
+    factor: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class KernelState:
+    """A kernel in a search: seconds of a run with the default schedule and with the best so far.
+
+    calls: in a call of the program.  cut: candidates the estimate ruled out.  correlation: of the
+    learned model with measurement, in ranks (NaN: too little measured).  earlier: trials that were
+    in the record.
+    """
+
+    name: str
+    calls: int
+    default: float
+    best: float
+    points: tuple[Point, ...]
+    failed: int = 0
+    cut: int = 0
+    correlation: float = math.nan
+    earlier: int = 0
+
+    @property
+    def speedup(self) -> float:
+        """Over the default schedule."""
+        return self.default / self.best if self.best > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class State:
+    """A search under way: what it does, seconds so far and in all, its kernels."""
+
+    name: str
+    doing: str
+    spent: float
+    seconds: float
+    kernels: tuple[KernelState, ...] = ()
+    numpy: float | None = None  # seconds of a call in NumPy
+    program: float | None = None  # seconds of a call with the default schedules
+
+    @property
+    def trials(self) -> int:
+        """Of all kernels."""
+        return sum(len(k.points) for k in self.kernels)
+
+    @property
+    def saved(self) -> float:
+        """Seconds of a call that the best schedules so far save."""
+        return sum(k.calls * (k.default - k.best) for k in self.kernels)
+
+    @property
+    def speedup(self) -> float:
+        """Of the whole program over its default, as far as its kernels tell."""
+        whole = self.program or sum(k.calls * k.default for k in self.kernels)
+        return whole / max(whole - self.saved, 0.02 * whole) if whole else 1.0
+
+
+Say = Callable[[State], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A kernel after the search: the schedule to use (None: the default one stays) and its worth.
+
+    change: seconds by it over those by the default, taken in turn at the end.  findings: what each
+    of its steps is worth.
+    """
+
+    state: KernelState
+    schedule: Schedule | None = None
+    change: Ratio | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A program after the search; `compiled` is it with the schedules that were found.
+
+    default, own: seconds of a call before and after, change: own over default; numpy: seconds of
+    the Python function.  searching: seconds of the search itself.  record: where the trials are.
+    lost: workers that crashed or hung.  interrupted: the user ended it early.  note: what is to be
+    known besides.
+    """
+
+    name: str
+    compiled: Any
+    kernels: tuple[Found, ...]
+    spent: float
+    searching: float
+    default: Timing | None = None
+    own: Timing | None = None
+    change: Ratio | None = None
+    numpy: Timing | None = None
+    record: str = ""
+    lost: int = 0
+    interrupted: bool = False
+    note: str = ""
+    others: float = 0.0
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def trials(self) -> int:
+        """Of all kernels, in this search."""
+        return sum(len(k.state.points) for k in self.kernels)
+
+    @property
+    def rate(self) -> float:
+        """Trials a second."""
+        return self.trials / self.searching if self.searching > 0 else 0.0
+
+    @property
+    def speedup(self) -> float:
+        """Over the default schedules."""
+        return 1 / self.change.median if self.change else 1.0
+
+    def __str__(self) -> str:
+        found = sum(k.schedule is not None for k in self.kernels)
+        what = f"{self.trials} trials in {self.searching:.1f} s"
+        better = f"{self.speedup:.2f} times as fast as by default" if found else "default kept"
+        schedules = [f"\n{k.state.name}:\n{k.schedule}" for k in self.kernels if k.schedule]
+        return "\n".join([f"{self.name}: {better}; {what}", *schedules])
+
+    __repr__ = __str__

@@ -1,0 +1,447 @@
+"""`tune`: seconds of search for a program, and the program with what was found.
+
+The kernels take turns: the next trials go to the kernel that costs a call most and where something
+was found last.  At the end the best of each are timed in turn with the default schedule, and what
+is not clearly better is not used.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nbcomp.compiled import Compiled
+from nbcomp.errors import NbcompError
+from nbcomp.frontend.result import bind
+from nbcomp.jitted import Jit, entry_of, jit
+from nbcomp.measure.comparison import Comparison, check, coarsest, compare
+from nbcomp.measure.timing import Ratio, ratio
+from nbcomp.measure.variants import Variant, measure_variants
+from nbcomp.options import Options
+from nbcomp.schedule.canonical import Canonical, canonical
+from nbcomp.schedule.database import Database, Entry, default_path, target_of, use_record
+from nbcomp.schedule.language import Schedule
+from nbcomp.tuning.findings import findings_of
+from nbcomp.tuning.learned import learner
+from nbcomp.tuning.result import Finding, Found, KernelState, Point, Say, State, Tuned
+from nbcomp.tuning.search import Search, Trial
+from nbcomp.tuning.space import Candidate, Space
+from nbcomp.tuning.tasks import Task, tasks_of
+from nbcomp.tuning.worker import Workers
+
+# Shares of the seconds: the search ends after the first, then the best are timed in turn, then the
+# whole program against its default and NumPy; the rest is for what each step is worth.
+SEARCHING, RACING, WHOLE = 0.74, 0.1, 0.1
+BATCH = 8  # candidates at a time
+TURN = 1.0  # seconds a batch should not exceed
+AGAIN = 2.0  # seconds after which the default schedule is timed once more
+FINALISTS = 3
+WORTH = 0.97  # of the default's time: what a schedule must be below to be used
+SLOWEST = 1.0  # of the program's time with default schedules: else these stay
+PATIENT = 16  # trials without a better one that halve a kernel's claim to the next
+
+
+def tune(
+    function: Any,
+    *args: Any,
+    seconds: float = 30.0,
+    record: str | Path | Database | None = None,
+    say: Say = lambda _: None,
+    seed: int = 0,
+    **kwargs: Any,
+) -> Tuned:
+    """Search schedules for a function on these arguments, for about so many seconds.
+
+    function: a Python function, a compiled one (which uses what is found from then on), or a
+    `Compiled`.  record: the file to which trials are appended, and which is looked at when
+    something is compiled from then on; by default the user's own (`docs/tuning.md`).  say: told
+    how it goes.  An interrupt ends the search and keeps the best.
+
+    Raises ValueError for seconds that are none, NbcompError where there is nothing to tune, where
+    the function was not compiled for these arguments, and where the record cannot be written.
+    """
+    if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise ValueError(f"seconds: how long to search, a number above 0, not {seconds!r}")
+    compiled = compiled_of(function, args, kwargs)
+    database = record_named(record)
+    tuned = Tuner(compiled, args, kwargs, float(seconds), database, say, seed).run()
+    if isinstance(function, Jit) and compiled in function.variants:
+        function.adopt(compiled, tuned.compiled)
+    return tuned
+
+
+def compiled_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Compiled:
+    """What is tuned for a call.  Raises NbcompError where there is no such thing."""
+    if isinstance(function, Compiled):
+        values = bind(function.capture.signature, args, dict(kwargs))
+        if why := function.mismatch(values):
+            raise NbcompError(f"{function.name} was compiled for other arguments: {why}")
+        return function
+    if not callable(function):
+        raise NbcompError(f"only functions are tuned, not a {type(function).__name__}")
+    jitted = function if isinstance(function, Jit) else jit(function)
+    if not isinstance(jitted, Jit):
+        raise NbcompError("a class is not tuned itself: tune an instance of it, or its method")
+    for variant in reversed(jitted.variants):
+        values = bind(variant.capture.signature, args, dict(kwargs), jitted.__wrapped__)
+        if variant.mismatch(values) is None:
+            return variant
+    try:
+        return jitted.compile(*args, **kwargs)
+    except NbcompError:
+        raise
+    except Exception as error:
+        name = jitted.__name__
+        raise NbcompError(
+            f"{name} is not one compiled program for these arguments: {error}",
+            hint="tune the functions it calls",
+        ) from error
+
+
+def record_named(record: str | Path | Database | None) -> Database | None:
+    """The record of that name, in use from now on; by default the user's own, None where it is
+    switched off.  Raises NbcompError where it cannot be written."""
+    path = default_path() if record is None else record
+    if path is None:
+        return None
+    database = path if isinstance(path, Database) else Database(path)
+    database.check()
+    return database if record is None else use_record(database)
+
+
+def without_schedules(options: Options) -> Options:
+    """These options with the default schedules only."""
+    return replace(options, schedules=()).leaving("tuned")
+
+
+@dataclass(eq=False)
+class _Kernel:
+    """A kernel in the search."""
+
+    task: Task
+    search: Search
+    known: Canonical
+    points: list[Point] = field(default_factory=list)
+    over: bool = False  # its space has no more
+    chosen: Trial | None = None  # what is used in the end
+    change: Ratio | None = None
+
+    @property
+    def name(self) -> str:
+        return self.task.kernel.name
+
+    @property
+    def claim(self) -> float:
+        """To the next trials: what a call spends in it, less where nothing was found lately."""
+        return self.task.calls * self.search.best / (1 + self.search.stale / PATIENT)
+
+    def state(self, correlation: bool = False) -> KernelState:
+        """As it is now."""
+        search = self.search
+        return KernelState(
+            self.name,
+            self.task.calls,
+            search.default,
+            search.best,
+            tuple(self.points),
+            sum(t.outcome.seconds is None for t in search.trials),
+            search.cut,
+            search.correlation() if correlation else math.nan,
+            len(search.earlier),
+        )
+
+
+class Tuner:
+    """One search for one program."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        seconds: float,
+        record: Database | None,
+        say: Say,
+        seed: int = 0,
+        reference: Callable[..., Any] | None = None,
+    ) -> None:
+        self.compiled, self.args, self.kwargs = compiled, args, kwargs
+        self.reference = reference or compiled.function
+        self.seconds, self.record, self.say, self.seed = seconds, record, say, seed
+        self.start = time.perf_counter()
+        options = without_schedules(compiled.options)
+        self.base = compiled if compiled.options == options else self.made(options)
+        self.kernels: list[_Kernel] = []
+        self.before: Comparison | None = None
+        self.interrupted = False
+        self.searching = 0.0
+
+    def made(self, options: Options) -> Compiled:
+        """The program with other options."""
+        return self.compiled.recompile(self.compiled, options, "host")
+
+    @property
+    def spent(self) -> float:
+        """Seconds so far."""
+        return time.perf_counter() - self.start
+
+    # ---------------------------------------------------------------------------- the whole
+
+    def run(self) -> Tuned:
+        """Search, choose, and look at what was chosen."""
+        threading.Thread(target=learner, daemon=True).start()  # brings it while workers start
+        with Workers() as workers:
+            wrong = self.against_numpy(self.base).problem
+            if wrong:
+                why = f"{self.base.name} does not give NumPy's answer: {wrong}"
+                raise NbcompError(f"{why}; what is wrong is not tuned")
+            tasks = tasks_of(self.base, self.args, self.kwargs)
+            if not tasks:
+                why = "has no kernel that a schedule could be found for"
+                raise NbcompError(f"{self.base.name} {why}")
+            try:
+                self.begin(workers, tasks)
+                self.search(workers)
+            except KeyboardInterrupt:
+                if len(self.kernels) < len(tasks):
+                    raise
+                self.interrupted = True
+                workers.restart()
+            self.choose(workers)
+            chosen, whole, others = self.whole()
+            found = tuple(self.found(k, workers, chosen) for k in self.kernels)
+            lost = workers.lost
+        return self.result(chosen, whole, others, found, lost)
+
+    def tell(self, doing: str) -> None:
+        """Say how it goes."""
+        numpy = self.before.reference if self.before else None
+        program = self.before.compiled if self.before else None
+        kernels = tuple(k.state() for k in self.kernels if k.search.trials)
+        self.say(
+            State(
+                self.base.name,
+                doing,
+                self.spent,
+                self.seconds,
+                kernels,
+                numpy.median if numpy else None,
+                program.median if program else None,
+            )
+        )
+
+    def against_numpy(self, compiled: Compiled, seconds: float = 0.0) -> Comparison:
+        """Check a compiled program and, if there is time, time it in turn with the Python
+        function."""
+        writes, eps = bool(compiled.capture.writes), coarsest(compiled.captured)
+        what = (entry_of(compiled), self.reference, self.args, self.kwargs)
+        return compare(*what, seconds, writes, eps) if seconds else check(*what, writes, eps)
+
+    # ---------------------------------------------------------------------------- searching
+
+    def begin(self, workers: Workers, tasks: Sequence[Task]) -> None:
+        """Time every kernel with its default schedule, and see what the record knows."""
+        self.tell("starting")
+        workers.use(tasks[0])
+        self.start = time.perf_counter()  # what processes take to start is not the search's
+        self.before = self.against_numpy(self.base, min(0.5, 0.02 * self.seconds))
+        for task in tasks:
+            space = Space(task.kernel, workers.machine)
+            search = Search(space, self.seed)
+            kernel = _Kernel(task, search, canonical(task.kernel))
+            earlier = self.record.entries(kernel.known.digest) if self.record else []
+            self.try_all(workers, kernel, [space.default()])
+            first = search.trials[0].outcome
+            if first.seconds is None:
+                raise NbcompError(f"{task.kernel.name} by its default schedule: {first.note}")
+            self.kernels.append(kernel)
+            self.remember(workers, kernel, earlier)
+
+    def remember(self, workers: Workers, kernel: _Kernel, earlier: Sequence[Entry]) -> None:
+        """Learn from trials that were in the record, and try the best of them again."""
+        target = target_of(workers.machine)
+        search, best = kernel.search, math.inf
+        again: Candidate | None = None
+        for entry in earlier:
+            if entry.target != target or not entry.decisions:
+                continue
+            if entry.share < math.inf:
+                search.earlier.append((entry.decisions, entry.share))
+            if (made := search.space.build(entry.decisions)) is None:
+                continue
+            if entry.share < best:
+                best, again = entry.share, made
+            search.known.add(made.key)
+        if again is not None and again.key != search.trials[0].candidate.key:
+            self.try_all(workers, kernel, [again])
+        search.refit()
+
+    def search(self, workers: Workers) -> None:
+        """Give the kernels their turns until the time is over."""
+        begin, end = self.spent, SEARCHING * self.seconds
+        told, again = 0.0, dict.fromkeys(self.kernels, begin)
+        try:
+            while self.spent < end:
+                open_ = [k for k in self.kernels if not k.over]
+                if not open_:
+                    return
+                kernel = max(open_, key=lambda k: k.claim)
+                candidates = kernel.search.propose(self.batch(kernel))
+                kernel.over = not candidates
+                if self.spent - again[kernel] > AGAIN:
+                    again[kernel] = self.spent
+                    candidates.insert(0, kernel.search.trials[0].candidate)
+                self.try_all(workers, kernel, candidates)
+                kernel.search.refit()
+                if self.spent - told > 0.25:
+                    told = self.spent
+                    self.tell("searching")
+        finally:
+            self.searching = self.spent - begin
+
+    def batch(self, kernel: _Kernel) -> int:
+        """How many candidates are tried at a time: fewer of slow kernels."""
+        return max(2, min(BATCH, int(TURN / (4 * kernel.search.default + 1e-9))))
+
+    def try_all(self, workers: Workers, kernel: _Kernel, candidates: Sequence[Candidate]) -> None:
+        """Try candidates; each outcome is in the record before the next is waited for."""
+        best = kernel.search.best
+        schedules = [c.schedule for c in candidates]
+        for number, outcome in workers.run(kernel.task, schedules, best):
+            trial = Trial(candidates[number], outcome)
+            kernel.search.learn(trial)
+            kernel.points.append(Point(self.spent, outcome.seconds))
+            self.note(workers, kernel, trial)
+
+    def note(self, workers: Workers, kernel: _Kernel, trial: Trial, verdict: bool = False) -> None:
+        """A line more in the record."""
+        if self.record is None:
+            return
+        schedule, outcome = trial.candidate.schedule, trial.outcome
+        is_default = trial.candidate.key == kernel.search.trials[0].candidate.key
+        seconds = outcome.seconds
+        if verdict and kernel.change:  # what was taken in turn counts more
+            seconds = kernel.search.default * kernel.change.median
+        self.record.append(
+            Entry(
+                kernel.known.digest,
+                target_of(workers.machine),
+                kernel.known.told(Schedule() if is_default else schedule).to_json(),
+                seconds,
+                kernel.search.default if seconds else None,
+                verdict,
+                outcome.note,
+                kernel.name,
+                datetime.now(UTC).isoformat(timespec="seconds"),
+                trial.candidate.decisions,
+            )
+        )
+
+    # ----------------------------------------------------------------------------- choosing
+
+    def choose(self, workers: Workers) -> None:
+        """Time the best of each kernel in turn with its default schedule."""
+        self.tell("comparing the best")
+        left = RACING * self.seconds if not self.interrupted else min(1.0, RACING * self.seconds)
+        total = sum(k.task.calls * k.search.default for k in self.kernels)
+        for kernel in self.kernels:
+            default, *_ = kernel.search.trials
+            best = [t for t in kernel.search.timed if t is not default][:FINALISTS]
+            kernel.chosen = default
+            if not best:
+                continue
+            share = kernel.task.calls * kernel.search.default / total
+            seconds = max(left * share, 0.05)
+            trials = [default, *best]
+            samples = workers.race(kernel.task, [t.candidate.schedule for t in trials], seconds)
+            self.judge(kernel, trials, samples)
+
+    def judge(
+        self, kernel: _Kernel, trials: Sequence[Trial], samples: Sequence[Sequence[float]]
+    ) -> None:
+        """The fastest, if it is clearly faster than the default."""
+        if not samples[0]:
+            return
+        changes = [ratio(s, samples[0]) if s else Ratio(math.inf, 0, math.inf) for s in samples]
+        place = min(range(len(trials)), key=lambda k: changes[k].median)
+        if changes[place].median < WORTH:
+            kernel.chosen, kernel.change = trials[place], changes[place]
+
+    def whole(self) -> tuple[Compiled, tuple[Variant, ...], float]:
+        """The program with what was chosen, checked and timed in turn with its default."""
+        self.tell("the whole program")
+        options = replace(self.compiled.options, schedules=())
+        for kernel in self.kernels:
+            if kernel.change and kernel.chosen:
+                options = options.scheduling(kernel.name, kernel.chosen.candidate.schedule)
+        options = options.leaving("tuned")
+        if options == self.base.options:
+            return self.base, (), 0.0
+        seconds = max(WHOLE * self.seconds, 0.2) + 2 * self.base.compile_seconds
+        what = (self.base, [self.base.options, options], self.args, self.kwargs, self.reference)
+        variants, others = measure_variants(*what, seconds)
+        default, own = variants
+        timed = own.samples and default.samples
+        faster = timed and ratio(own.samples, default.samples).median < SLOWEST
+        if not (own.same and faster):
+            for kernel in self.kernels:
+                kernel.chosen, kernel.change = kernel.search.trials[0], None
+            return self.base, variants, others
+        return self.made(options), variants, others
+
+    def found(self, kernel: _Kernel, workers: Workers, chosen: Compiled) -> Found:
+        """What became of a kernel; noted in the record as the end of its search."""
+        state = kernel.state(correlation=True)
+        assert kernel.chosen is not None
+        self.note(workers, kernel, kernel.chosen, verdict=True)
+        if chosen is self.base or kernel.change is None:
+            return Found(state)
+        schedule = kernel.chosen.candidate.schedule
+        findings: tuple[Finding, ...] = ()
+        if not self.interrupted:
+            self.tell("what each step is worth")
+            share = (1 - SEARCHING - RACING - WHOLE) * self.seconds / len(self.kernels)
+            with suppress(KeyboardInterrupt):
+                findings = findings_of(workers, kernel.task, schedule, share)
+        return Found(state, schedule.of(kernel.task.kernel), kernel.change, findings)
+
+    def result(
+        self,
+        chosen: Compiled,
+        variants: Sequence[Variant],
+        others: float,
+        found: tuple[Found, ...],
+        lost: int,
+    ) -> Tuned:
+        """All of it."""
+        assert self.before is not None
+        default, own = (v.timing for v in variants) if variants else (self.before.compiled,) * 2
+        change = ratio(variants[1].samples, variants[0].samples) if own and variants else None
+        note = ""
+        if variants and chosen is self.base:
+            note = variants[1].note or "what was found for the kernels makes the program no faster"
+            change, own = None, default
+        return Tuned(
+            self.base.name,
+            chosen,
+            found,
+            self.spent,
+            self.searching,
+            default,
+            own,
+            change,
+            self.before.reference,
+            str(self.record.path) if self.record else "",
+            lost,
+            self.interrupted,
+            note,
+            others,
+            self.record.problems if self.record else (),
+        )

@@ -1,0 +1,348 @@
+"""Workers: processes in which candidates are compiled, checked and timed, and which may be lost.
+
+A worker stays alive from trial to trial; one that crashes, or does not answer in time, is replaced,
+and that was one trial.  Candidates are compiled by all workers at once and timed by one at a time.
+Run as a module it is the worker itself: messages come by its standard input, answers leave by its
+standard output.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nbcomp.machine import Machine, host
+from nbcomp.runtime import pool
+from nbcomp.schedule.language import Schedule
+from nbcomp.tuning.bench import Bench, Prepared
+from nbcomp.tuning.tasks import Task
+
+PATIENCE = 10.0  # seconds a candidate may take to be compiled and checked, or to be timed
+START = 60.0  # seconds a worker may take to start, on a busy machine
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a candidate: seconds of a run, or why there are none."""
+
+    seconds: float | None
+    note: str = ""
+
+
+class Lost(Exception):
+    """A worker is not there any more, or does not answer."""
+
+
+# --------------------------------------------------------------------------- the worker's side
+
+
+class _Served:
+    """The state of a worker: a task and the candidates that are ready."""
+
+    bench: Bench
+    ready: dict[int, Prepared]
+
+    def task(self, task: Task) -> None:
+        """Begin with another kernel."""
+        self.bench, self.ready = Bench(task), {}
+
+    def threads(self, count: int) -> None:
+        """Run kernels on so many threads."""
+        pool.set_threads(count)
+
+    def prepare(self, number: int, schedule: Schedule) -> str:
+        """Compile and check a candidate: why it cannot be timed."""
+        made = self.bench.prepare(schedule)
+        if isinstance(made, str):
+            return made
+        self.ready[number] = made
+        return ""
+
+    def time(self, number: int, best: float) -> float:
+        """Time a candidate that is ready, and forget it."""
+        return self.bench.time(self.ready.pop(number), best)
+
+    def race(self, numbers: Sequence[int], seconds: float) -> list[list[float]]:
+        """Time candidates in turn, and forget them."""
+        return self.bench.race([self.ready.pop(k) for k in numbers], seconds)
+
+
+def serve() -> None:
+    """Answer messages until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts means the one who asks
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what code prints is no answer
+    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+    served = _Served()
+    while True:
+        try:
+            name, *arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            answer = (True, getattr(served, name)(*arguments))
+        except Exception as error:  # a fault of ours in one candidate must not end the search
+            answer = (False, f"{type(error).__name__}: {error}")
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+def _watch(parent: int) -> None:
+    """End with the process that asks, even in a candidate that runs for ever."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+
+
+# ----------------------------------------------------------------------------- the other side
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A running worker, and where its answers go."""
+
+    inbox: queue.SimpleQueue[tuple[_Worker, Any]]
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "nbcomp.tuning.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        while True:
+            try:
+                answer = pickle.load(self.process.stdout)
+            except Exception:  # it ended, perhaps in the middle of an answer
+                self.inbox.put((self, None))
+                return
+            self.inbox.put((self, answer))
+
+    def send(self, *message: Any) -> None:
+        """Ask for something; Lost if nobody is there."""
+        assert self.process.stdin is not None
+        try:
+            pickle.dump(message, self.process.stdin, protocol=5)
+            self.process.stdin.flush()
+        except OSError:
+            raise Lost(self.how_it_ended()) from None
+
+    def how_it_ended(self) -> str:
+        """In words, once it has ended."""
+        code = self.process.wait()
+        if code >= 0:
+            return f"the worker ended with {code}"
+        return f"crashed ({signal.Signals(-code).name})"
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            try:
+                pipe.close()
+            except OSError:  # what was not sent yet is not sent
+                continue
+
+
+class Workers:
+    """The workers on this machine: `run` gives outcomes as they come.
+
+    count: how many compile at once.  patience: seconds a candidate may take.
+    """
+
+    def __init__(self, count: int = 0, patience: float = PATIENCE) -> None:
+        self.count = count or max(pool.available(), 1)
+        self.patience = patience
+        self.inbox: queue.SimpleQueue[tuple[_Worker, Any]] = queue.SimpleQueue()
+        self.unread: list[tuple[_Worker, Any]] = []  # answers that came while another was awaited
+        self.workers: list[_Worker] = []
+        self.task: Task | None = None
+        self.started: set[_Worker] = set()
+        self.lost = 0  # workers that crashed or hung
+
+    @property
+    def machine(self) -> Machine:
+        """What candidates run on."""
+        return host()
+
+    def __enter__(self) -> Workers:
+        self.workers = [_Worker(self.inbox) for _ in range(self.count)]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for worker in self.workers:
+            worker.close()
+        self.workers.clear()
+
+    def restart(self) -> None:
+        """Begin with new ones: after an interrupt nobody knows what the old ones are at."""
+        self.__exit__()
+        self.started.clear()
+        self.unread.clear()
+        self.task = None
+        self.__enter__()
+
+    # ------------------------------------------------------------------------------- talking
+
+    def use(self, task: Task) -> None:
+        """Work on this kernel from now on."""
+        if task is not self.task:
+            self.task = task
+            for worker in list(self.workers):
+                self._begin(worker)
+
+    def _begin(self, worker: _Worker) -> None:
+        """Tell a worker what it works on."""
+        wait = self.patience if worker in self.started else START
+        try:
+            if worker not in self.started:
+                self.ask(worker, wait, "threads", pool.threads())
+                self.started.add(worker)
+            self.ask(worker, wait + self.patience, "task", self.task)
+        except Lost as error:
+            raise RuntimeError(f"no process to measure in: {error}") from None
+
+    def ask(self, worker: _Worker, seconds: float, *message: Any) -> Any:
+        """Send a message to a worker that is idle, and wait for its answer."""
+        worker.send(*message)
+        return self.answer(worker, *self.next(time.monotonic() + seconds, worker))
+
+    def next(self, until: float, only: _Worker | None = None) -> tuple[_Worker, Any]:
+        """The next answer, of one worker or of any; Lost when there is none in time."""
+        for found in self.unread:
+            if only in (None, found[0]):
+                self.unread.remove(found)
+                return found
+        while True:
+            try:
+                found = self.inbox.get(timeout=max(until - time.monotonic(), 0.001))
+            except queue.Empty:
+                raise Lost("") from None
+            if found[0] not in self.workers:
+                continue  # the last words of one that was replaced
+            if only in (None, found[0]):
+                return found
+            self.unread.append(found)
+
+    def answer(self, worker: _Worker, sender: _Worker, answer: Any) -> Any:
+        """What an answer says; Lost if it is the end of a worker."""
+        if answer is None:
+            raise Lost(sender.how_it_ended())
+        fine, value = answer
+        if not fine:
+            raise ValueError(value)
+        return value
+
+    def replace(self, worker: _Worker) -> _Worker:
+        """Another one for a worker that is lost."""
+        self.lost += 1
+        worker.close()
+        self.unread = [pair for pair in self.unread if pair[0] is not worker]
+        new = _Worker(self.inbox)
+        self.workers[self.workers.index(worker)] = new
+        self._begin(new)
+        return new
+
+    # ------------------------------------------------------------------------------- working
+
+    def run(
+        self, task: Task, schedules: Sequence[Schedule], best: float = float("inf")
+    ) -> Iterator[tuple[int, Outcome]]:
+        """(position, outcome) of each schedule, as they come: first those that cannot be timed.
+
+        best: seconds of the best so far; what is far beyond is timed less well.
+        """
+        self.use(task)
+        again: Sequence[int] = range(len(schedules))
+        while again:
+            ready: dict[int, _Worker] = {}
+            yield from self._prepare(schedules, deque(again), ready)
+            again = []
+            for number, worker in ready.items():
+                if worker not in self.workers:  # it was lost with what it had ready
+                    again.append(number)
+                    continue
+                yield number, self._time(worker, number, best)
+
+    def _time(self, worker: _Worker, number: int, best: float) -> Outcome:
+        try:
+            return Outcome(self.ask(worker, self.patience, "time", number, best))
+        except ValueError as error:
+            return Outcome(None, str(error))
+        except Lost as error:
+            self.replace(worker)
+            return Outcome(None, str(error) or self._late())
+
+    def _late(self) -> str:
+        return f"took longer than {self.patience:g} s"
+
+    def _prepare(
+        self, schedules: Sequence[Schedule], waiting: deque[int], ready: dict[int, _Worker]
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Let all workers compile and check; `ready` gets those that may be timed, by whom."""
+        busy: dict[_Worker, tuple[int, float]] = {}
+        while waiting or busy:
+            for worker in list(self.workers):
+                if waiting and worker not in busy:
+                    number = waiting.popleft()
+                    try:
+                        worker.send("prepare", number, schedules[number])
+                    except Lost:
+                        worker = self.replace(worker)
+                        worker.send("prepare", number, schedules[number])
+                    busy[worker] = number, time.monotonic() + self.patience
+            try:
+                worker, answer = self.next(min(end for _, end in busy.values()))
+            except Lost:
+                worker = min(busy, key=lambda w: busy[w][1])
+                answer = (True, self._late())
+                self.replace(worker)
+            number, _ = busy.pop(worker)
+            try:
+                why = self.answer(worker, worker, answer)
+            except ValueError as error:
+                why = str(error)
+            except Lost as error:
+                why = str(error)
+                self.replace(worker)
+            if why:
+                yield number, Outcome(None, why)
+            else:
+                ready[number] = worker
+
+    def race(self, task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
+        """Samples of schedules that are known to work, taken in turn; none where it does not."""
+        self.use(task)
+        worker, numbers = self.workers[0], []
+        try:
+            for number, schedule in enumerate(schedules):
+                if not self.ask(worker, self.patience, "prepare", number, schedule):
+                    numbers.append(number)
+            taken = self.ask(worker, self.patience + 2 * seconds, "race", numbers, seconds)
+        except (Lost, ValueError):
+            self.replace(worker)
+            return [[] for _ in schedules]
+        found = dict(zip(numbers, taken, strict=True))
+        return [found.get(k, []) for k in range(len(schedules))]
+
+
+if __name__ == "__main__":
+    serve()

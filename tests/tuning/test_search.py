@@ -1,0 +1,220 @@
+"""The space of a kernel, the estimates, the learned model and the search, on made-up times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp.loop.verifier import verify
+from nbcomp.machine import Machine
+from nbcomp.schedule.default import default_schedule
+from nbcomp.tuning import learned
+from nbcomp.tuning.analytic import estimate
+from nbcomp.tuning.findings import without
+from nbcomp.tuning.learned import Learned, rank_correlation
+from nbcomp.tuning.search import Search, Trial
+from nbcomp.tuning.space import Candidate, Space
+from nbcomp.tuning.worker import Outcome
+
+MACHINE = Machine("test", 64, 2, 32 << 10, 1 << 20, 32 << 20)
+
+
+def zeros(*shape: int) -> Any:
+    return np.zeros(shape, np.float32)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    "map": (lambda x: np.tanh(x) * 2, [zeros(512, 512)]),
+    "transpose": (lambda x: x.T.copy() + 1, [zeros(256, 128)]),
+    "rows": (softmax, [zeros(64, 300)]),
+    "columns": (lambda x: (x * x).sum(axis=0), [zeros(512, 64)]),
+    "library": (lambda a, b: np.tanh(a @ b), [zeros(128, 64), zeros(64, 200)]),
+    "product": (lambda a, b: a @ b + 1, [zeros(70, 64), zeros(64, 90)]),
+}
+
+
+def lowered(name: str) -> Any:
+    function, args = PROGRAMS[name]
+    options = nbcomp.Options(without={"blas"} if name == "product" else ())
+    return nbcomp.compile_for("interpreted", options)(function, *args).kernels[0].lowered
+
+
+def space_of(name: str) -> Space:
+    return Space(lowered(name), MACHINE)
+
+
+# ------------------------------------------------------------------------------------- the space
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_default_schedule_is_in_the_space(name: str) -> None:
+    space = space_of(name)
+    default = space.default()
+    assert str(default.kernel) == str(default_schedule(space.kernel, MACHINE))
+    again = space.build(default.decisions)
+    assert again is not None
+    assert again.key == default.key == space.build({}).key  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_candidates_are_schedules_that_play(name: str) -> None:
+    space, rng = space_of(name), np.random.default_rng(1)
+    drawn = [c for _ in range(12) if (c := space.draw(rng)) is not None]
+    assert len({c.key for c in drawn}) > 4
+    for c in drawn:
+        played = verify(c.schedule(space.kernel))
+        assert str(played) == str(Candidate(c.schedule, played, {}).kernel)
+        rebuilt = space.build(c.decisions)
+        assert rebuilt is not None
+        assert rebuilt.key == c.key
+        assert estimate(c.kernel, MACHINE).seconds > 0
+
+
+def test_a_change_is_another_answer() -> None:
+    space, rng = space_of("rows"), np.random.default_rng(2)
+    before = space.default().decisions
+    for _ in range(20):
+        after = space.changed(before, rng)
+        changed = [n for n in after if after[n] != before[n]]
+        assert 1 <= len(changed) <= 2
+        assert all(after[n] in space.options[n] for n in changed)
+    mixed = space.mixed({"a": 1, "b": 1}, {"b": 2, "c": 2}, rng)
+    assert set(mixed) == {"a", "b", "c"}
+
+
+# ------------------------------------------------------------------------------------ estimates
+
+
+def test_estimates_know_vectors_and_cores() -> None:
+    kernel = lowered("map")
+    default = Space(kernel, MACHINE).default().kernel
+    alone = Machine("test", 64, 1, 32 << 10, 1 << 20, 32 << 20)
+    assert estimate(default, MACHINE).seconds < estimate(default, alone).seconds
+    assert estimate(default, alone).seconds < estimate(kernel, alone).seconds / 4
+
+
+def test_what_is_too_large_is_told() -> None:
+    space = space_of("product")
+    wide = {n: options[-1] for n, options in space.options.items()}
+    space.default()
+    wide = {
+        n: max(o) if n.startswith(("rows of a tile", "vectors of a tile")) else space.usual[n]
+        for n, o in space.options.items()
+    }
+    made = space.build(wide)
+    assert made is not None
+    assert estimate(made.kernel, MACHINE).size > estimate(space.default().kernel, MACHINE).size
+
+
+# --------------------------------------------------------------------------------- the model
+
+
+def made_up(decisions: Any) -> float:
+    """Seconds that depend on the decisions in a way a model can learn."""
+    total = 1e-4
+    for name, value in decisions.items():
+        total *= 1 + 0.25 * abs(math.log2(1 + float(value)) - 2 - len(name) % 3)
+    return total
+
+
+def test_the_model_learns_the_order() -> None:
+    space, rng = space_of("rows"), np.random.default_rng(3)
+    drawn = [c.decisions for _ in range(120) if (c := space.draw(rng)) is not None]
+    shares = [made_up(d) for d in drawn]
+    assert Learned().correlation(drawn, shares) > 0.7
+    model = Learned()
+    model.fit(drawn[:5], shares[:5])
+    assert not model.ready
+    model.fit(drawn[:100], shares[:100])
+    assert rank_correlation(model.predict(drawn[100:]), shares[100:]) > 0.7
+
+
+def test_rank_correlation_is_spearmans() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        a, b = rng.integers(0, 9, 40), rng.integers(0, 9, 40)
+        assert rank_correlation(a, b) == pytest.approx(stats.spearmanr(a, b)[0])
+    assert math.isnan(rank_correlation([1, 1], [1, 2]))
+
+
+# --------------------------------------------------------------------------------- the search
+
+
+def searched(name: str, trials: int, seed: int = 0) -> Search:
+    """A search whose times are made up."""
+    search = Search(space_of(name), seed)
+    todo = [search.space.default()]
+    while len(search.trials) < trials and todo:
+        for c in todo:
+            search.learn(Trial(c, Outcome(made_up(c.decisions))))
+        search.refit()
+        todo = search.propose(8)
+    return search
+
+
+def test_the_search_beats_drawing() -> None:
+    found, drawn = [], []
+    for seed in range(3):
+        found.append(searched("rows", 90, seed).best)
+        space, rng = space_of("rows"), np.random.default_rng(seed)
+        some = [c for _ in range(90) if (c := space.draw(rng)) is not None]
+        drawn.append(min(made_up(c.decisions) for c in some))
+    assert np.median(found) < np.median(drawn)
+
+
+def test_nothing_is_tried_twice() -> None:
+    search = searched("transpose", 80)
+    keys = [t.candidate.key for t in search.trials]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_small_space_comes_to_an_end() -> None:
+    tiny = nbcomp.compile_for("interpreted")(lambda x: x + 1, zeros(3)).kernels[0].lowered
+    search = Search(Space(tiny, MACHINE))
+    search.learn(Trial(search.space.default(), Outcome(1e-6)))
+    for _ in range(20):
+        some = search.propose(8)
+        for c in some:
+            search.learn(Trial(c, Outcome(1e-6)))
+        if not some:
+            break
+    assert not search.propose(8)
+
+
+def test_without_a_learner_the_estimates_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learned, "learner", lambda: None)
+    search = searched("rows", 30)
+    assert not search.model.ready
+    assert math.isnan(search.correlation())
+    assert len(search.trials) >= 30
+
+
+def test_failures_are_no_measurements() -> None:
+    search = searched("rows", 20)
+    best = search.best
+    worse = search.propose(1)[0]
+    search.learn(Trial(worse, Outcome(None, "crashed")))
+    assert search.best == best
+    assert len(search.measured()[1]) == len(search.trials) - 1
+    assert search.propose(1)[0].key != worse.key
+
+
+def test_a_step_left_out_takes_along_what_builds_on_it() -> None:
+    space = space_of("product")
+    schedule = space.default().schedule
+    first = next(k for k, s in enumerate(schedule.steps) if s.name == "split")
+    rest, gone = without(space.kernel, schedule, first)
+    assert gone > 0
+    assert len(rest.steps) == len(schedule.steps) - gone - 1
+    verify(rest(space.kernel))

@@ -1,0 +1,160 @@
+"""Searches from end to end, with budgets of a second or two: what is kept, recorded and refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp.errors import NbcompError
+from nbcomp.measure.timing import Ratio
+from nbcomp.schedule import database
+from nbcomp.schedule.database import Database
+from nbcomp.tuning.result import State, Tuned
+from nbcomp.tuning.tuner import Tuner, tune
+
+X = np.random.default_rng(1).standard_normal((64, 200), dtype=np.float32)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[Database]:
+    yield database.use_record(tmp_path / "tuned.jsonl")
+    database._used.clear()
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was found is taken to be faster: on a busy machine nothing else can be relied on."""
+
+    def judge(self: Tuner, kernel: Any, trials: Any, samples: Any) -> None:
+        kernel.chosen, kernel.change = trials[-1], Ratio(0.5, 0.4, 0.6)
+
+    monkeypatch.setattr(Tuner, "judge", judge)
+    monkeypatch.setattr("nbcomp.tuning.tuner.SLOWEST", float("inf"))
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_search_from_end_to_end(record: Database) -> None:
+    said: list[State] = []
+    function = nbcomp.jit(softmax)
+    found = tune(function, X, seconds=2.5, record=record, say=said.append)
+    assert isinstance(found, Tuned)
+    assert found.trials == len(record) - 1 >= 2
+    (kernel,) = found.kernels
+    assert kernel.schedule is not None
+    assert found.compiled.kernels[0].kernel.notes == tuple(str(kernel.schedule).splitlines())
+    assert function.compiled is found.compiled
+    np.testing.assert_allclose(function(X), softmax(X), rtol=1e-5)
+    assert {"starting", "searching", "comparing the best", "the whole program"} <= {
+        s.doing for s in said
+    }
+    assert str(kernel.schedule) in str(found)
+    # A new compilation uses it by itself, and a new search goes on from there.
+    again = nbcomp.compile(softmax, X)
+    assert again.tuned
+    assert again.kernels[0].kernel.notes == found.compiled.kernels[0].kernel.notes
+    more = tune(again, X, seconds=1.5, record=record)
+    assert more.kernels[0].state.earlier >= found.trials - kernel.state.failed - 2
+
+
+def test_the_default_stays_where_nothing_is_clearly_faster(
+    record: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nbcomp.tuning.tuner.WORTH", 0.0)
+    found = tune(nbcomp.compile(softmax, X), X, seconds=1.0, record=record)
+    assert found.kernels[0].schedule is None
+    assert record.entries()[-1].verdict
+    assert not nbcomp.compile(softmax, X).tuned
+    assert (
+        found.compiled.kernels[0].kernel.notes == nbcomp.compile(softmax, X).kernels[0].kernel.notes
+    )
+
+
+def test_kernels_of_a_program_share_the_time(record: Database) -> None:
+    def program(a: Any, b: Any) -> Any:
+        return softmax(a @ b), b.sum()
+
+    a, b = X.copy(), np.random.default_rng(2).standard_normal((200, 300), dtype=np.float32)
+    found = tune(program, a, b, seconds=2.0, record=record)
+    assert len(found.kernels) == len(found.compiled.kernels)
+    spent = {k.state.name: k.state.calls * k.state.default for k in found.kernels}
+    trials = {k.state.name: len(k.state.points) for k in found.kernels}
+    assert trials[max(spent, key=lambda n: spent[n])] >= trials[min(spent, key=lambda n: spent[n])]
+
+
+def test_an_interrupt_keeps_the_best(record: Database) -> None:
+    def say(state: State) -> None:
+        if state.doing == "searching":
+            raise KeyboardInterrupt
+
+    found = tune(nbcomp.compile(softmax, X), X, seconds=30.0, record=record, say=say)
+    assert found.interrupted
+    assert found.spent < 30
+    assert len(record) > 2
+
+
+def test_a_kill_loses_at_most_the_running_trial(tmp_path: Path) -> None:
+    path = tmp_path / "tuned.jsonl"
+    code = (
+        "import numpy as np, nbcomp, os, signal\n"
+        "def say(s):\n"
+        "    if s.trials > 4: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "def f(x): return np.exp(x) / (1 + x * x)\n"
+        "x = np.ones((300, 400), np.float32)\n"
+        f"nbcomp.tune(f, x, seconds=30, record={str(path)!r}, say=say)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=100)
+    assert done.returncode == -9
+    kept = Database(path)
+    assert len(kept.entries()) > 4
+    assert kept.problems == ()
+
+
+# ------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("seconds", [0, -3, float("nan"), float("inf"), "30"])
+def test_seconds_that_are_none(seconds: Any) -> None:
+    with pytest.raises(ValueError, match="seconds: how long to search, a number above 0, not"):
+        nbcomp.tune(softmax, X, seconds=seconds)
+
+
+def test_what_cannot_be_tuned() -> None:
+    with pytest.raises(NbcompError, match="only functions are tuned, not a int"):
+        nbcomp.tune(3, seconds=1)
+    with pytest.raises(NbcompError, match="was compiled for other arguments: x had shape"):
+        nbcomp.tune(nbcomp.compile(softmax, X), X[:3], seconds=1)
+    with pytest.raises(NbcompError, match="has no kernel that a schedule could be found for"):
+        nbcomp.tune(lambda x: np.sort(x), X[0], seconds=1)
+    with pytest.raises(NbcompError, match="is not one compiled program"):
+        nbcomp.tune(lambda x: print(x) or x, X, seconds=1)
+
+
+def test_a_wrong_program_is_not_tuned() -> None:
+    compiled = nbcomp.compile(softmax, X)
+    with pytest.raises(NbcompError, match="does not give NumPy's answer"):
+        Tuner(compiled, (X,), {}, 1.0, None, lambda _: None, reference=lambda x: x).run()
+
+
+def test_a_record_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    before = list(database.databases())
+    with pytest.raises(NbcompError, match="the record of tuning cannot be written to"):
+        nbcomp.tune(softmax, X, seconds=1, record=tmp_path / "file" / "below")
+    if os.name == "posix" and os.getuid():
+        tmp_path.chmod(0o500)
+        with pytest.raises(NbcompError, match="Permission denied"):
+            nbcomp.tune(softmax, X, seconds=1, record=tmp_path / "new")
+    assert list(database.databases()) == before
