@@ -16,6 +16,7 @@ from nbcomp.loop.grammar import (
     Load,
     Store,
 )
+from nbcomp.lowering.attention import Attention
 from nbcomp.lowering.columns import Columns
 from nbcomp.lowering.contraction import Contraction, is_contraction
 from nbcomp.lowering.convolution import Convolution, is_convolution
@@ -36,7 +37,10 @@ def lower(group: Group, names: dict[Node, str], free: set[Node] | None = None) -
         return Contraction(group, names, free or set()).run()
     if is_convolution(group):
         return Convolution(group, names, free or set()).run()
-    kinds: dict[str, type[GroupLowering]] = {"map": _Map, "pieces": _Pieces, "reduce": _Reduce}
+    kinds: dict[str, type[GroupLowering]] = {
+        **{"map": _Map, "pieces": _Pieces, "reduce": _Reduce},
+        "attention": Attention,
+    }
     return kinds.get(group.kind, GroupLowering)(group, names, free or set()).run()
 
 

@@ -44,6 +44,16 @@ class Reduction(GroupLowering):
 
     def analyse(self) -> list[int]:
         """Find the reductions, the walks they need, the order of the axes; gives the kept axes."""
+        self.find_reductions()
+        axes = self.group.axes
+        order = self.memory_order()
+        self.reduced = [k for k in order if k in axes]
+        last = order.index(self.reduced[-1])
+        self.tail = self.columns_together(order[last + 1 :])
+        return [k for k in order if k not in axes]
+
+    def find_reductions(self) -> None:
+        """Find the reductions and the walks they need."""
         axes = self.group.axes
         self.main = [
             n
@@ -54,11 +64,6 @@ class Reduction(GroupLowering):
             and self.full(n.inputs[0])
         ]
         self.phases = self.number_phases()
-        order = self.memory_order()
-        self.reduced = [k for k in order if k in axes]
-        last = order.index(self.reduced[-1])
-        self.tail = self.columns_together(order[last + 1 :])
-        return [k for k in order if k not in axes]
 
     @property
     def wide(self) -> int:

@@ -236,6 +236,8 @@ def _better_outside(loop: For, parent: For) -> bool:
     """Whether to write a short loop out and vectorise the longer one around it."""
     alone = sum(isinstance(s, For) for s in parent.body) == 1
     longer = cost.extent_of(parent) > cost.extent_of(loop)
+    if loop.kind != "serial" or parent.kind != "serial":  # somebody has decided already
+        return False
     return longer and alone and not cost.has_accumulate(loop.body)
 
 

@@ -39,12 +39,16 @@ PARTS = 2  # of the work, for each core
 
 @dataclass(frozen=True)
 class Nest:
-    """The loops of one result: those around, those over rows (or "") and columns, and the sums."""
+    """The loops of one result: those around, those over rows (or "") and columns, and the sums.
+
+    top: whether these loops are a stage, and so what the cores share.
+    """
 
     around: tuple[str, ...]
     rows: str
     columns: str
     sums: tuple[Accumulate, ...]
+    top: bool
 
 
 def block_sums(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
@@ -60,20 +64,20 @@ def block_sums(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kern
 def nests(kernel: Kernel) -> Iterator[Nest]:
     """All results that are sums of products, one element per iteration of perfect loops."""
     for stage in kernel.stages:
-        yield from _within(stage, ())
+        yield from _within(stage, (), True)
 
 
-def _within(stmt: Stmt, around: tuple[str, ...]) -> Iterator[Nest]:
+def _within(stmt: Stmt, around: tuple[str, ...], top: bool) -> Iterator[Nest]:
     if not isinstance(stmt, For):
         for inner in getattr(stmt, "body", ()):
-            yield from _within(inner, ())
+            yield from _within(inner, (), False)
         return
     if found := _sums(stmt):
-        yield _nest(stmt, around, found)
+        yield _nest(stmt, around, found, top)
     elif stmt.kind == "serial":
-        around = (*around, stmt.var) if len(stmt.body) == 1 else ()
+        perfect = len(stmt.body) == 1
         for inner in stmt.body:
-            yield from _within(inner, around)
+            yield from _within(inner, (*around, stmt.var) if perfect else (), top and perfect)
 
 
 def _sums(loop: For) -> tuple[Accumulate, ...]:
@@ -87,12 +91,12 @@ def _sums(loop: For) -> tuple[Accumulate, ...]:
     return added if all(s.buffer in totals and s.contract for s in added) else ()
 
 
-def _nest(loop: For, around: tuple[str, ...], sums: tuple[Accumulate, ...]) -> Nest:
+def _nest(loop: For, around: tuple[str, ...], sums: tuple[Accumulate, ...], top: bool) -> Nest:
     left, right = _factors(sums[0])
     rows = around[-1] if around else ""
     if rows and (not _moves(left, rows) or _moves(right, rows)):
-        return Nest(around, "", loop.var, sums)
-    return Nest(around[:-1] if rows else around, rows, loop.var, sums)
+        rows = ""
+    return Nest(around[:-1] if rows else around, rows, loop.var, sums, top)
 
 
 def _factors(total: Accumulate) -> tuple[Expr, Expr]:
@@ -128,7 +132,8 @@ class _Blocking:
         return constant_extent(find(self.kernel, loop)) if loop else 1
 
     def run(self) -> Kernel:
-        self.spread()
+        if self.nest.top:
+            self.spread()
         rows, columns = self.nest.rows, self.nest.columns
         width = self.vectors(columns) * self.lanes
         height = self.height(columns, -(-width // self.lanes))
@@ -139,8 +144,12 @@ class _Blocking:
 
     def vectors(self, columns: str) -> int:
         """Vectors of columns in a tile."""
-        most = -(-self.extent(columns) // self.lanes)
-        broad = min(VECTORS if self.nest.rows else ALONE, most)
+        extent = self.extent(columns)
+        most, whole = -(-extent // self.lanes), extent // self.lanes
+        broad = VECTORS if self.nest.rows else ALONE
+        if self.nest.rows and whole % VECTORS and whole % (VECTORS - 1) == 0:
+            broad = VECTORS - 1
+        broad = min(broad, most)
         return self.decide(f"vectors of a tile of {columns}", broad, among(broad, BROAD, most))
 
     def height(self, columns: str, broad: int) -> int:

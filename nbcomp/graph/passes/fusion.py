@@ -30,6 +30,7 @@ from nbcomp.graph.op import (
     View,
     Windowed,
 )
+from nbcomp.graph.passes import attention
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.passes.outcome import outcome
 from nbcomp.record import Remark
@@ -49,7 +50,7 @@ HINTS = {
     "they run over different shapes": "operands of one shape would share a loop",
 }
 
-Kind = Literal["map", "reduce", "pieces", "contract", "library", "control"]
+Kind = Literal["map", "reduce", "attention", "pieces", "contract", "library", "control"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +187,7 @@ class _Fuser:
                 self.visit(node, merging)
         if merging:
             self.join_siblings()
+            self.join_attention()
             self.absorb_contracts()
         # What was refused at first may have come together in the end.
         apart = (r for a, b, r in self.refused if self.group[a] is not self.group[b])
@@ -529,6 +531,23 @@ class _Fuser:
         found = {base_of(i) for n in draft.nodes for i in n.inputs if i.shape == draft.space}
         return {n for n in found if not self.bit[n] & draft.mask and n.shape == draft.space}
 
+    def join_attention(self) -> None:
+        """Two products and the kernel between them that works on rows become one kernel."""
+        results = frozenset(map(storage, self.graph.outputs))
+        found = attention.attentions(self.graph.nodes, self.group, self.real_users, results)
+        for one, why in list(found):
+            rows, parts = self.group[one.weights], (one.scores, one.result)
+            space, axes = rows.space, rows.axes
+            if not why and any(self.cyclic(rows, self.group[n]) for n in parts):
+                why = "a step between them needs all of the first"
+            if why:
+                self.refused.append((one.scores, one.result, attention.refused(one, why)))
+                continue
+            for node in parts:
+                rows = self.join(rows, self.group[node], "attention", space, axes, late=True)
+            self.stored -= {one.scores, one.weights}
+            attention.applied(one)
+
     def absorb_contracts(self) -> None:
         """A product whose only reader is one group becomes that kernel's first stage."""
         for node in self.graph.nodes:
@@ -536,7 +555,11 @@ class _Fuser:
                 continue
             users = {self.group[u] for u in self.real_users(node) if u in self.group}
             producer = self.group[node]
-            if len(users) != 1 or len(list(self.real_users(node))) == 0:
+            if (
+                producer.kind == "attention"
+                or len(users) != 1
+                or len(list(self.real_users(node))) == 0
+            ):
                 continue
             (target,) = users
             if target.kind not in _stages(node) or self.cyclic(target, producer):
@@ -584,7 +607,7 @@ class _Fuser:
             outside = any(not self.bit[u] & draft.mask for u in self.real_users(n))
             if n in self.stored or outside:
                 outputs.append(n)
-        name = kernel_name(nodes, outputs)
+        name = "attention" if draft.kind == "attention" else kernel_name(nodes, outputs)
         names[name] = names.get(name, 0) + 1
         if names[name] > 1:
             name = f"{name}_{names[name]}"

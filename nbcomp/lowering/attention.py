@@ -1,0 +1,189 @@
+"""Attention as loops over blocks of rows: scores, what is done to a row, the product with values.
+
+    for h: for b: (alloc s[rows, m]
+                   for i: for j: (total = 0; for d: total += q[i, d] * kt[d, j]; s[i, j] = total)
+                   for i: [the walks over a row of s, as in `rows`; the last leaves weights in s]
+                   for i: for e: (total = 0; for j: total += s[i, j] * v[j, e]; out[i, e] = total))
+
+The scores are where the cache is.  Operands whose columns are not neighbours in memory are copied
+first.  Source of the idea: Dao, Fu, Ermon, Rudra and Ré, FlashAttention, arXiv:2205.14135; a row is
+kept whole here, so that softmax has NumPy's own steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Contract
+from nbcomp.graph.passes.attention import ROWS_BYTES
+from nbcomp.graph.passes.materialise import element_strides
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Apply,
+    Buffer,
+    Expr,
+    Load,
+    Store,
+    affine,
+    const,
+    index_add,
+    index_scale,
+)
+from nbcomp.lowering.elements import broadcast_index
+from nbcomp.lowering.rows import Rows
+
+TALL, STEP = 64, 8  # rows of a block: at most, and the multiple of which they are if they may
+PARALLEL = 4  # iterations that are enough for the outermost loop
+
+
+class Attention(Rows):
+    """Loops for two products and the rows between them."""
+
+    def contract(self, node: Node) -> None:
+        """Nothing yet: both products are computed block by block."""
+
+    def body(self) -> None:
+        products = [n for n in self.group.nodes if isinstance(n.op, Contract)]
+        self.scores, self.result = products
+        self.weights = self.result.inputs[0]
+        self.find_reductions()
+        self.reduced = [len(self.group.space) - 1]
+        self.queries = self.operand(self.scores.inputs[0])
+        self.keys, self.values = (self.columns(n.inputs[1]) for n in products)
+        *batch, rows, row = self.group.space
+        height = self.height(rows, row)
+        blocks, rest = divmod(rows, height)
+        loops = [*((f"b{k}", n) for k, n in enumerate(batch)), ("block", blocks)]
+        order = sorted(range(len(loops)), key=lambda k: k != self.outermost(batch, blocks))
+        with self.writer.loops([loops[k][0] for k in order], [loops[k][1] for k in order]) as at:
+            index = dict(zip(order, at, strict=True))
+            outer = tuple(index[k] for k in range(len(batch)))
+            self.block(outer, _sum(index_scale(index[len(batch)], height), affine(0)), height)
+        self.close_stage()
+        if rest:
+            with self.writer.loops([f"b{k}" for k in range(len(batch))], batch) as outer:
+                self.block(outer, affine(rows - rest), rest)
+            self.close_stage()
+
+    def outermost(self, batch: list[int], blocks: int) -> int:
+        """The loop whose iterations are the work of the cores: of whole heads, if there are
+        enough, since they share keys and values."""
+        sizes = [*batch, blocks]
+        longest = max(range(len(batch)), key=batch.__getitem__, default=len(batch))
+        enough = sizes[longest] >= PARALLEL
+        return longest if enough else max(range(len(sizes)), key=sizes.__getitem__)
+
+    def height(self, rows: int, row: int) -> int:
+        """Rows of a block: as the cache has room for, without a rest if that may be."""
+        most = max(STEP, ROWS_BYTES // 2 // (row * self.result.type.dtype.itemsize))
+        most = min(most - most % STEP, TALL, rows)
+        whole = [n for n in range(most, 0, -1) if rows % n == 0 and n % STEP == 0]
+        return whole[0] if whole and 2 * whole[0] > most else most
+
+    # --------------------------------------------------------------------------------- operands
+
+    def operand(self, node: Node) -> Buffer:
+        """The memory of an operand, through the views it may be."""
+        strides = element_strides(node)
+        assert strides is not None
+        return self.buffer(node, strides, "input")
+
+    def columns(self, node: Node) -> Buffer:
+        """A right operand with neighbouring columns: as it is, or copied."""
+        source = self.operand(node)
+        if source.strides[-1] == 1 or source.shape[-1] == 1:
+            return source
+        packed = self.temp(f"{source.name}_columns", source.dtype, source.shape)
+        names = [f"b{k}" for k in range(len(source.shape) - 2)]
+        with self.writer.loops([*names, "d", "j"], list(source.shape), self.location) as index:
+            value = Load(source.dtype, source, index, node.location)
+            self.writer.add(Store(packed, index, value, node.location))
+        self.close_stage()
+        self.writer.complete.add(packed.memory)
+        return packed
+
+    # ----------------------------------------------------------------------------------- blocks
+
+    def block(self, outer: tuple[Affine, ...], first: Affine, height: int) -> None:
+        """One block of rows, from the first on."""
+        dtype, row = self.scores.type.dtype, self.group.space[-1]
+        near = self.local("scores", dtype, (height, row))
+        q, k, v = self.queries, self.keys, self.values
+
+        def query(i: Affine, d: Affine) -> Load:
+            return Load(dtype, q, (*broadcast_index(outer, q.shape[:-2]), _sum(first, i), d))
+
+        def key(d: Affine, j: Affine) -> Load:
+            return Load(dtype, k, (*broadcast_index(outer, k.shape[:-2]), d, j))
+
+        def value(j: Affine, e: Affine) -> Load:
+            return Load(dtype, v, (*broadcast_index(outer, v.shape[:-2]), j, e))
+
+        def weight(i: Affine, j: Affine) -> Load:
+            return Load(dtype, near, (i, j))
+
+        def keep(i: Affine, j: Affine, total: Expr) -> None:
+            self.writer.add(Store(near, (i, j), total, self.scores.location))
+
+        def finish(i: Affine, e: Affine, total: Expr) -> None:
+            place = (*outer, _sum(first, i), e)
+            out = self.outputs[self.result]
+            self.writer.add(Store(out, place, total, self.result.location))
+
+        self.product(self.scores, (height, row, q.shape[-1]), query, key, keep)
+        with self.writer.loop("i", height, self.location) as i:
+            at = {**dict(enumerate(outer)), len(outer): _sum(first, i)}
+            self.rows_of(at, near, i, row)
+        self.product(self.result, (height, v.shape[-1], row), weight, value, finish)
+
+    def product(
+        self,
+        node: Node,
+        sizes: tuple[int, int, int],
+        left: Callable[[Affine, Affine], Expr],
+        right: Callable[[Affine, Affine], Expr],
+        store: Callable[[Affine, Affine, Expr], None],
+    ) -> None:
+        """A perfect nest over (rows, columns) with the sum over the shared axis in a local."""
+        rows, columns, shared = sizes
+        dtype, place = node.type.dtype, node.location
+        with self.writer.loops(["i", "j"], [rows, columns], place) as (i, j):
+            for var in (v for index in (i, j) for v, _ in index.terms):
+                self.writer.depth[var] = len(self.writer.frames) - 1
+            total = self.local("total", dtype, ())
+            self.writer.add(Store(total, (), const(0, dtype), place))
+            with self.writer.loop("k", shared, place) as k:
+                term = Apply(dtype, "multiply", (left(i, k), right(k, j)), place)
+                self.writer.add(Accumulate(total, (), "add", term, place, contract=True))
+            store(i, j, Load(dtype, total, (), place))
+
+    def rows_of(self, at: dict[int, Affine], near: Buffer, i: Affine, row: int) -> None:
+        """The walks over one row of scores, which leave the weights in its place."""
+        scores = self.scores
+        self.elements.finished[scores] = lambda index: Load(
+            near.dtype, near, (i, index[-1]), scores.location
+        )
+        self.near = near, i
+        keep = self.rows_to_keep(at)
+        for phase in range(self.phases[self.weights] + 1):
+            self.walk_row(phase, at, keep, row)
+        self.elements.finished.clear()  # what is known of this block's rows
+
+    def full_output_phases(self) -> list[int]:
+        return [self.phases[self.weights]]
+
+    def store_full(self, position: dict[int, Expr], phase: int = 0) -> None:
+        """The weights go where the scores were."""
+        if phase == self.phases[self.weights]:
+            near, i = self.near
+            index = tuple(position[k] for k in range(len(self.group.space)))
+            value = self.elements.at(self.weights, index)
+            self.writer.add(Store(near, (i, index[-1]), value, self.weights.location))
+
+
+def _sum(a: Expr, b: Expr) -> Affine:
+    total = index_add(a, b)
+    assert isinstance(total, Affine)
+    return total
