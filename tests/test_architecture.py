@@ -45,6 +45,9 @@ LATE = {
         "nbcomp.measure.schedules",
         "nbcomp.schedule.language",
     },
+    ("nbcomp.magics.searching", "tuned"): {"nbcomp.display.tuning", "nbcomp.tuning.tuner"},
+    ("nbcomp.magics.settings", "_use_record"): {"nbcomp.schedule.database"},
+    ("nbcomp.magics.tuning", "exchange"): {"nbcomp.tuning.tuner"},
     ("nbcomp.magics.measuring", "_operators"): {"nbcomp.frontend.trace"},
     ("nbcomp.magics.measuring", "measure"): {
         "nbcomp.measure.ablation",

@@ -1,5 +1,5 @@
 """The notebook's commands: `%%compile`, `%compile`, `%ir`, `%explain`, `%bench`, `%cpus`,
-`%%schedule`.
+`%tune`, `%%schedule`.
 
 `load` and `unload` are what `%load_ext nbcomp` and `%unload_ext nbcomp` run; loading twice changes
 nothing.  Nothing here plots or compiles until a command is used.
@@ -19,9 +19,13 @@ from nbcomp.magics.completion import add_completion, remove_completion
 from nbcomp.magics.cpus import CpuMagics
 from nbcomp.magics.schedules import ScheduleMagics
 from nbcomp.magics.settings import add_settings, remove_settings
+from nbcomp.magics.tuning import TuneMagics
 
 _COMPILED = "nbcomp.compiled.Compiled"
-COMMANDS = {"line": ("compile", "ir", "explain", "bench", "cpus"), "cell": ("compile", "schedule")}
+COMMANDS = {
+    "line": ("compile", "ir", "explain", "bench", "cpus", "tune"),
+    "cell": ("compile", "schedule"),
+}
 
 
 def load(shell: InteractiveShell) -> None:
@@ -29,7 +33,7 @@ def load(shell: InteractiveShell) -> None:
     add_settings(shell)
     _forget(shell)
     commands = CompilerMagics(shell)
-    shell.register_magics(commands, CpuMagics(shell), ScheduleMagics(shell))
+    shell.register_magics(commands, CpuMagics(shell), ScheduleMagics(shell), TuneMagics(shell))
     commands.session.start(shell)
     add_completion(shell)
     _bundles(shell).for_type_by_name("nbcomp.compiled", "Compiled", show_compiled)

@@ -32,6 +32,7 @@ from nbcomp.magics.cell import (
 from nbcomp.magics.measuring import Interrupted, Options, report_on
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.recording import Call
+from nbcomp.magics.searching import budget, tuned
 from nbcomp.magics.session import Session, marked
 from nbcomp.magics.settings import NbComp
 from nbcomp.record import Remark
@@ -102,6 +103,23 @@ def shown_when_interrupted(show: Callable[[Report], object] = display) -> Iterat
         raise KeyboardInterrupt from None
 
 
+Search = Callable[[Call, Progress], None]
+
+
+def _search(args: Any) -> Search | None:
+    """What `--tune` asks for, for each call: search and show what was found; None: nothing."""
+    if args.tune is None:
+        return None
+    seconds = budget(args.tune, "--tune")
+
+    def search(call: Call, progress: Progress) -> None:
+        call.find_compiled()
+        if call.refused is None:
+            progress.finish(tuned(call, seconds, args.record, args.on, progress))
+
+    return search
+
+
 SHOW_HELP = f"sections of the report: {','.join(SECTIONS)}"
 
 
@@ -132,6 +150,9 @@ class CompilerMagics(Magics):
     @argument(
         "--cpus", action="store_true", help="the same program for other CPUs, from SSE2 to PTX"
     )
+    @argument("--tune", type=float, help="search schedules for so many seconds first")
+    @argument("--on", default="", help="the dask cluster that searches, such as tcp://host:8786")
+    @argument("--record", type=unquoted, default="", help="the file of trials of --tune")
     @argument("--no-bench", action="store_true", help="compare with NumPy, but do not time")
     @argument("--full", action="store_true", help="cut no text, however large the notebook becomes")
     @argument("--html", type=unquoted, help="write the report to this file, too")
@@ -156,11 +177,15 @@ class CompilerMagics(Magics):
         args = parse_argstring(self.compile, line)
         chosen = options(args)
         with UsersFrames(self.notebook):
+            search = _search(args)
             if cell is not None:
                 way = nbcomp.script if args.script else nbcomp.jit
-                return self._cell(cell, args.inputs, args.html, chosen, way)
+                return self._cell(cell, args.inputs, args.html, chosen, way, search)
             if args.call:
                 call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=True)
+                if search is not None:
+                    with Progress(self.notebook) as progress:
+                        search(call, progress)
                 with shown_when_interrupted():
                     self.last = self._report(call, chosen, args.html)
             if self.last is None:
@@ -187,7 +212,13 @@ class CompilerMagics(Magics):
         return report
 
     def _cell(
-        self, cell: str, inputs: str, page: str, chosen: Options, way: Callable[[Any], Any]
+        self,
+        cell: str,
+        inputs: str,
+        page: str,
+        chosen: Options,
+        way: Callable[[Any], Any],
+        search: Search | None,
     ) -> Any:
         __tracebackhide__ = True
         with (
@@ -201,6 +232,8 @@ class CompilerMagics(Magics):
                 progress.finish(Note(outcome.note))
             share = replace(chosen, seconds=chosen.seconds / max(len(outcome.calls), 1))
             for number, call in enumerate(outcome.calls):
+                if search is not None:
+                    search(call, progress)
                 report = self._report(call, share, _numbered(page, number), progress.say)
                 self.session.watch(report, progress.finish(report))
                 self.last = report

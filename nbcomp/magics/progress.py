@@ -32,8 +32,12 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Show what is being done now."""
+        self.show(Note(text))
+
+    def show(self, content: object) -> None:
+        """Show how far it is."""
         if self._updates:
-            self._show(Note(text))
+            self._show(content)
 
     def finish(self, result: object) -> DisplayHandle | None:
         """Show the result in its place; what can show another one there later."""

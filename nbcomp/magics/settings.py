@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
-from traitlets import Bool, Enum, Float, Int, List, observe
+from traitlets import Bool, Enum, Float, Int, List, Unicode, observe
 from traitlets.config import SingletonConfigurable
 
 from nbcomp.display.view.view import SECTIONS
@@ -34,6 +34,17 @@ class NbComp(SingletonConfigurable):
         config=True
     )
     debug = Bool(False, help="Show the compiler's own frames in tracebacks.").tag(config=True)
+
+    record = Unicode(
+        "", help="A record of tuning that is looked at first, such as a file beside the notebook."
+    ).tag(config=True)
+
+    @observe("record")
+    def _use_record(self, change: Any) -> None:
+        from nbcomp.schedule.database import use_record  # brings half the compiler
+
+        if change["new"]:
+            use_record(change["new"])
 
     @observe("debug")
     def _show_frames(self, change: Any) -> None:

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nbcomp.display.speedup import HEIGHT, WIDTH, speedup_plot, ticks
+from nbcomp.display.plane import HEIGHT, WIDTH, ticks
+from nbcomp.display.speedup import speedup_plot
 from nbcomp.display.view.speed import SpeedRow
 
 NAN = float("nan")

@@ -1,0 +1,261 @@
+"""How a search for schedules is shown: as it goes, and what it has found.
+
+Both are complete without script and style sheets, so a saved notebook reads well even if the search
+was cut off.  Knows searches by their states and results; it must not know how they are made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from nbcomp.display.bundle import Bundle, bundle, width
+from nbcomp.display.convergence import convergence_plot
+from nbcomp.display.html.blocks import faint, fold, image, paragraph, root, section, table
+from nbcomp.display.html.code import pre
+from nbcomp.display.html.style import STATUS
+from nbcomp.display.text.tables import fill
+from nbcomp.display.text.tables import table as columns
+from nbcomp.display.view.headline import others_words
+from nbcomp.display.view.words import called, count, seconds
+from nbcomp.display.visible import escape, visible
+from nbcomp.tuning.result import Found, KernelState, State, Tuned
+
+HEAD = ("kernel", "trials", "default", "best", "speed-up", "rank correlation")
+MATTERS = 1.03  # times as long without it: a step that mattered
+
+
+def factor(value: float) -> str:
+    """A ratio with three significant digits."""
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}×"
+
+
+def kernel_cells(state: KernelState) -> tuple[str, ...]:
+    """A row of the table of kernels."""
+    rank = "" if math.isnan(state.correlation) else f"{state.correlation:.2f}"
+    failed = f" ({state.failed} failed)" if state.failed else ""
+    return (
+        called(visible(state.name), state.calls),
+        f"{len(state.points)}{failed}",
+        seconds(state.default),
+        seconds(state.best),
+        factor(state.speedup),
+        rank,
+    )
+
+
+class _Shown:
+    """Text and HTML of the same lines, table and plot."""
+
+    def text(self) -> str:
+        raise NotImplementedError
+
+    def html(self) -> str:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> Bundle:
+        makers = {"text/plain": self.text, "text/html": self.html}
+        return bundle(makers, include, exclude)
+
+
+# ------------------------------------------------------------------------------------ on the way
+
+
+@dataclass(frozen=True, repr=False)
+class TuneProgress(_Shown):
+    """A search under way."""
+
+    state: State
+
+    @property
+    def title(self) -> str:
+        """What is searched, and how long still."""
+        state = self.state
+        left = max(state.seconds - state.spent, 0.0)
+        return (
+            f"tuning {visible(state.name)}: {state.doing}, {state.spent:.0f} of "
+            f"{state.seconds:g} s, {left:.0f} s left"
+        )
+
+    @property
+    def facts(self) -> list[str]:
+        """Trials, and the best so far against the default schedule and NumPy."""
+        state = self.state
+        if not state.kernels:
+            return ["the workers start"]
+        rate = state.trials / state.spent if state.spent > 0 else 0.0
+        facts = [f"{count(state.trials, 'trial')}, {rate:.0f} a second"]
+        facts.append(f"so far {factor(state.speedup)} the speed of the default schedules")
+        if state.numpy and state.program:
+            facts[-1] += f", {factor(state.numpy / state.program * state.speedup)} that of NumPy"
+        return facts
+
+    def text(self) -> str:
+        rows = [HEAD[:5], *(kernel_cells(k)[:5] for k in self.state.kernels)]
+        table_ = columns(rows, width(), right=(1, 2, 3, 4), head=True) if len(rows) > 1 else []
+        return "\n".join([self.title, *(f"  {f}" for f in self.facts), *table_])
+
+    def html(self) -> str:
+        facts = "".join(f"<br>\n{escape(f)}" for f in self.facts)
+        return root(
+            f"<p><b>{escape(self.title)}</b>{facts}</p>"
+            + _plot(self.state.kernels, self.state.seconds)
+            + _kernels(self.state.kernels)
+        )
+
+
+def _plot(kernels: Sequence[KernelState], length: float) -> str:
+    plot = convergence_plot(kernels, length)
+    best = "; ".join(f"{visible(k.name)} {factor(k.speedup)}" for k in kernels)
+    return image(plot, f"Speed-up over the default schedule as the search went: {best}") * bool(
+        plot
+    )
+
+
+def _kernels(kernels: Sequence[KernelState]) -> str:
+    if not kernels:
+        return ""
+    known = any(not math.isnan(k.correlation) for k in kernels)
+    last = len(HEAD) if known else len(HEAD) - 1
+    return table(HEAD[:last], (kernel_cells(k)[:last] for k in kernels), left=(0,))
+
+
+# ------------------------------------------------------------------------------- what was found
+
+
+@dataclass(frozen=True, repr=False)
+class TuneReport(_Shown):
+    """A search and its result; `length` is how many seconds it was to take."""
+
+    tuned: Tuned
+    length: float = 0.0
+
+    @property
+    def better(self) -> bool:
+        """Whether another schedule than the default one is used now."""
+        return any(k.schedule for k in self.tuned.kernels)
+
+    @property
+    def title(self) -> str:
+        """What it came to, in a line."""
+        name, tuned = visible(self.tuned.name), self.tuned
+        if self.better:
+            return f"{name}, tuned: {factor(tuned.speedup)} the speed of the default schedules"
+        return f"{name}, tuned: the default schedules stay, nothing was clearly faster"
+
+    @property
+    def facts(self) -> list[str]:
+        """The sentences below the title."""
+        return list(self._facts())
+
+    def _facts(self) -> Iterator[str]:
+        tuned = self.tuned
+        if tuned.own and tuned.default and self.better:
+            words = (
+                f"{seconds(tuned.own.median)} against {seconds(tuned.default.median)} by default"
+            )
+            if tuned.change:
+                words += f" (quartiles {1 / tuned.change.high:.2f}–{1 / tuned.change.low:.2f}×)"
+            yield f"{words}, same result"
+        if tuned.numpy and tuned.own:
+            theirs = seconds(tuned.numpy.median)
+            yield f"NumPy takes {theirs}: {factor(self._over_numpy())} its speed"
+        trials = (
+            f"{count(tuned.trials, 'trial')} in {tuned.searching:.1f} s: {tuned.rate:.0f} a second"
+        )
+        lost = f", {count(tuned.lost, 'worker')} lost to crashes or time-outs" if tuned.lost else ""
+        yield trials + lost
+        if tuned.interrupted:
+            yield "interrupted: the best until then was kept"
+        if tuned.note:
+            yield tuned.note
+        if disturbed := others_words(tuned.others):
+            yield disturbed
+        if tuned.record:
+            yield f"recorded in {visible(tuned.record)}: compiled so from now on"
+        for problem in tuned.problems[:3]:
+            yield f"skipped in the record: {visible(problem)}"
+
+    def _over_numpy(self) -> float:
+        assert self.tuned.numpy
+        assert self.tuned.own
+        return self.tuned.numpy.median / self.tuned.own.median
+
+    @property
+    def states(self) -> tuple[KernelState, ...]:
+        """The kernels as the search left them."""
+        return tuple(k.state for k in self.tuned.kernels)
+
+    def text(self) -> str:
+        lines = [self.title, *(fill(f, width(), "  ") for f in self.facts)]
+        lines += columns(
+            [HEAD, *map(kernel_cells, self.states)], width(), right=(1, 2, 3, 4, 5), head=True
+        )
+        for kernel in self.tuned.kernels:
+            if kernel.schedule:
+                lines += ["", f"{visible(kernel.state.name)}: {verdict(kernel)}"]
+                lines += [visible(line) for line in annotated(kernel)]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        colour = STATUS["faster" if self.better else "same"]
+        style = f"margin:2px 0 8px;padding:2px 0 2px 10px;border-left:4px solid {colour}"
+        facts = "".join(f"<br>\n{escape(f)}" for f in self.facts)
+        parts = [
+            f'<p style="{style}"><b style="font-size:14px">{escape(self.title)}</b>{facts}</p>',
+            section("How the search went", self._search(), opened=True),
+            section("What the tuner found", self._findings(), opened=True) if self.better else "",
+        ]
+        return root("".join(parts))
+
+    def _search(self) -> str:
+        cut = sum(k.cut for k in self.states)
+        notes = [faint(f"{count(cut, 'candidate')} ruled out by estimate")] if cut else []
+        plot = _plot(self.states, self.length or self.tuned.spent)
+        return plot + _kernels(self.states) + " ".join(notes)
+
+    def _findings(self) -> str:
+        parts = []
+        for kernel in self.tuned.kernels:
+            if kernel.schedule is None:
+                continue
+            code = pre("\n".join(annotated(kernel)), "python")
+            json = fold("as JSON", pre(kernel.schedule.to_json(), "python"))
+            name = f"<b>{escape(kernel.state.name)}</b>: {escape(verdict(kernel))}"
+            parts.append(f'<p style="margin:4px 0">{name}</p>{code}{json}')
+        return "".join(parts) + paragraph(
+            "`%%schedule` takes these steps; a comment says how many times as long the kernel "
+            "takes without the step."
+        )
+
+
+def verdict(kernel: Found) -> str:
+    """What a kernel gained, and which steps mattered most."""
+    gained = factor(1 / kernel.change.median) if kernel.change else ""
+    known = [f for f in kernel.findings if f.factor is not None and f.factor >= MATTERS]
+    most = sorted(known, key=lambda f: -(f.factor or 0.0))[:3]
+    names = ", ".join(f.step for f in most)
+    return f"{gained} the default schedule" + (f"; what mattered most: {names}" if names else "")
+
+
+def annotated(kernel: Found) -> list[str]:
+    """The schedule as code, with what each step is worth as a comment."""
+    assert kernel.schedule is not None
+    steps = list(map(str, kernel.schedule.steps))
+    notes = [""] * len(steps)
+    for place, found in enumerate(kernel.findings):
+        if found.factor is not None:
+            rest = f", {found.note}" if found.note else ""
+            notes[place] = f"# {found.factor:.2f}× as long without it{rest}"
+        elif found.note:
+            notes[place] = f"# {found.note}"
+    wide = max(map(len, steps), default=0)
+    return [f"{s:<{wide}}  {n}".rstrip() for s, n in zip(steps, notes, strict=True)]

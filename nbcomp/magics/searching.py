@@ -1,0 +1,45 @@
+"""From a call of a compiled function to a search for its schedules, shown while it goes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from nbcomp.magics.measuring import plain
+from nbcomp.magics.progress import Progress
+from nbcomp.magics.recording import Call
+
+SECONDS = 30.0  # of a search, if nothing else is said
+
+
+def budget(seconds: float, option: str) -> float:
+    """The seconds of a search; UsageError for what is none."""
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"{option}: how many seconds to search, more than 0, not {seconds:g}")
+    return seconds
+
+
+def tuned(call: Call, seconds: float, record: str, on: str, progress: Progress) -> Any:
+    """Search schedules for a call, let the function use what is found, and give the report.
+
+    Raises UsageError for a record or an address that does not work.
+    """
+    from nbcomp.display.tuning import TuneProgress, TuneReport  # with the compiler: not when loaded
+    from nbcomp.tuning.tuner import Tuner, record_named
+
+    compiled = call.compiled
+    search = Tuner(
+        compiled,
+        call.args,
+        call.kwargs,
+        seconds,
+        record_named(record or None),
+        lambda state: progress.show(TuneProgress(state)),
+        reference=plain(call.function),
+    )
+    found = search.run()
+    call.function.adopt(compiled, found.compiled)
+    call.compiled = found.compiled
+    return TuneReport(found, seconds)

@@ -1,0 +1,72 @@
+"""`%tune f(x) --seconds 30`: a search for schedules, and what to do with the record of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from nbcomp.display.view.words import count
+from nbcomp.magics.cell import UsersFrames, call_of
+from nbcomp.magics.commands import unquoted
+from nbcomp.magics.progress import Note, Progress
+from nbcomp.magics.searching import SECONDS, budget, tuned
+
+
+@magics_class
+class TuneMagics(Magics):
+    """The command that tunes."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.notebook = shell
+
+    @magic_arguments()
+    @argument("call", nargs="*", help="a call such as f(x, y)")
+    @argument("--seconds", "-s", type=float, default=SECONDS, help="about how long to search")
+    @argument("--inputs", "-i", type=unquoted, default="", help='arguments, such as "x, y"')
+    @argument("--record", type=unquoted, default="", help="the file of trials, such as tuned.jsonl")
+    @argument("--on", default="", help="the address of a dask cluster, such as tcp://host:8786")
+    @argument("--export", type=unquoted, default="", help="write the best schedules to this file")
+    @argument("--merge", type=unquoted, default="", help="take over what another record has")
+    @line_magic
+    def tune(self, line: str) -> Any:
+        """Search schedules for a call, for some seconds; its function uses what is found.
+
+        Interrupting keeps the best so far.  Trials are recorded as they are made, and the best are
+        used by themselves when something like it is compiled again, in other notebooks too.
+        """
+        __tracebackhide__ = True
+        args = parse_argstring(self.tune, line)
+        with UsersFrames(self.notebook), Progress(self.notebook) as progress:
+            if args.export or args.merge:
+                progress.finish(Note(exchange(args.record, args.export, args.merge)))
+            if not args.call:
+                if not (args.export or args.merge):
+                    raise UsageError("what is to be tuned? %tune f(x)")
+                return
+            seconds = budget(args.seconds, "--seconds")
+            call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=True)
+            call.find_compiled()
+            if call.refused is not None:
+                raise call.refused
+            progress.finish(tuned(call, seconds, args.record, args.on, progress))
+
+
+def exchange(record: str, export: str, merge: str) -> str:
+    """Merge a file into the record, and export the best from it: what was done, in words."""
+    from nbcomp.tuning.tuner import record_named  # brings the compiler: not when loaded
+
+    database = record_named(record or None)
+    if database is None:
+        raise UsageError("the record is switched off (NBCOMP_RECORD); name one with --record")
+    said = []
+    if merge:
+        new = database.merge(merge)
+        said.append(f"{count(new, 'new line')} from {merge}")
+    if export:
+        said.append(f"{count(database.export(export), 'schedule')} written to {export}")
+    return "; ".join([*said, *database.problems])

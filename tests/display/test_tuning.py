@@ -1,0 +1,152 @@
+"""How a search is shown: on the way, at the end, as text and as HTML without script."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from nbcomp.display.convergence import convergence_plot
+from nbcomp.display.plane import round_steps
+from nbcomp.display.tuning import TuneProgress, TuneReport, annotated
+from nbcomp.measure.timing import Ratio, Timing
+from nbcomp.schedule.language import parse
+from nbcomp.tuning.result import Finding, Found, KernelState, Point, State, Tuned
+
+
+def kernel(name: str = "exp", calls: int = 1) -> KernelState:
+    points = [Point(0.1 * k, None if k % 7 == 3 else 2e-4 / (1 + k / 40)) for k in range(80)]
+    return KernelState(name, calls, 2e-4, 7e-5, tuple(points), 11, 5, 0.81, 0)
+
+
+def state(**more: Any) -> State:
+    return replace(State("f", "searching", 8.0, 30.0, (kernel(),), 3e-3, 2e-4), **more)
+
+
+def timing(seconds: float) -> Timing:
+    return Timing(seconds, 0.9 * seconds, 1.1 * seconds, 20, 3)
+
+
+SCHEDULE = parse('vectorize("i")\ninterleave("i", 4)\nparallelize("i")')
+FINDINGS = (
+    Finding('vectorize("i")', 5.2, "with 1 that build on it"),
+    Finding('interleave("i", 4)', 1.01),
+    Finding('parallelize("i")', None, "not measured: the time was over"),
+)
+
+
+def tuned(**more: Any) -> Tuned:
+    found = Found(kernel(), SCHEDULE, Ratio(0.4, 0.35, 0.45), FINDINGS)
+    made = Tuned(
+        "f", None, (found,), 31.0, 22.0, timing(2e-4), timing(8e-5), Ratio(0.4, 0.35, 0.45)
+    )
+    return replace(made, numpy=timing(3e-3), record="tuned.jsonl", **more)
+
+
+def picture(html: str) -> str:
+    found = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', html)
+    assert found is not None
+    return base64.b64decode(found[1]).decode()
+
+
+def test_on_the_way() -> None:
+    shown = TuneProgress(state())
+    text = str(shown)
+    assert text.startswith("tuning f: searching, 8 of 30 s, 22 s left")
+    assert "80 trials, 10 a second" in text
+    assert "so far 2.86× the speed of the default schedules, 42.9× that of NumPy" in text
+    html = shown.html()
+    assert "22 s left" in html
+    assert "<script" not in html
+    assert "exp 2.86×" in html
+
+
+def test_before_the_first_trial() -> None:
+    shown = TuneProgress(state(kernels=()))
+    assert "the workers start" in str(shown)
+    assert "<img" not in shown.html()
+
+
+def test_what_was_found() -> None:
+    shown = TuneReport(tuned(), 30.0)
+    text = str(shown)
+    assert text.startswith("f, tuned: 2.50× the speed of the default schedules")
+    assert "80.0 µs against 200 µs by default (quartiles 2.22–2.86×), same result" in text
+    assert "NumPy takes 3.00 ms: 37.5× its speed" in text
+    assert "80 trials in 22.0 s: 4 a second" in text
+    assert "rank correlation" in text
+    assert "0.81" in text
+    assert 'what mattered most: vectorize("i")' in text
+    assert 'vectorize("i")      # 5.20× as long without it, with 1 that build on it' in text
+    html = shown.html()
+    for words in ("What the tuner found", "5 candidates ruled out by estimate", "as JSON"):
+        assert words in html
+    assert "<script" not in html
+
+
+def test_the_code_can_be_pasted() -> None:
+    (found,) = tuned().kernels
+    assert parse("\n".join(annotated(found))) == SCHEDULE
+
+
+def test_nothing_found() -> None:
+    shown = TuneReport(tuned(kernels=(Found(kernel()),), change=None, note="no faster"), 30.0)
+    text = str(shown)
+    assert "the default schedules stay, nothing was clearly faster" in text
+    assert "no faster" in text
+    assert "against" not in text
+    assert "What the tuner found" not in shown.html()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"interrupted": True}, "interrupted: the best until then was kept"),
+        ({"lost": 1}, "1 worker lost to crashes or time-outs"),
+        ({"problems": ("line 3: not a line of a record",)}, "skipped in the record: line 3"),
+        ({"others": 1.5}, "other programs"),
+    ],
+)
+def test_what_is_to_be_known(more: dict[str, Any], words: str) -> None:
+    shown = TuneReport(tuned(**more), 30.0)
+    assert words in str(shown)
+    assert words in shown.html()
+
+
+def test_the_plot_is_an_svg_with_a_curve_for_each_kernel() -> None:
+    one, two = kernel(), kernel("<b>sum", 3)
+    svg = picture(TuneProgress(state(kernels=(one, two))).html())
+    root = ElementTree.fromstring(svg)
+    lines = [e for e in root.iter() if e.tag.endswith("polyline")]
+    assert len(lines) == 2
+    assert "&lt;b&gt;sum" in svg
+    assert all(0 <= float(e.get("cx", "0")) <= 660 for e in root.iter() if e.tag.endswith("circle"))
+
+
+def test_a_plot_of_many_trials_stays_small() -> None:
+    points = tuple(Point(k / 100, 1e-4) for k in range(5000))
+    assert len(convergence_plot([replace(kernel(), points=points)], 50)) < 60_000
+    assert convergence_plot([replace(kernel(), points=())], 50) == ""
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 30), (0, 1.7), (0, 300), (2, 9)])
+def test_round_steps(low: float, high: float) -> None:
+    found = round_steps(low, high)
+    assert 4 <= len(found) <= 11
+    assert all(low <= v <= high for v in found)
+
+
+def test_hostile_names_are_shown_as_text() -> None:
+    name = "f\u202e<script>alert(1)</script>"
+    found = Found(kernel(name), SCHEDULE, Ratio(0.4, 0.35, 0.45))
+    for shown in (
+        TuneReport(tuned(name=name, kernels=(found,)), 30.0),
+        TuneProgress(state(name=name, kernels=(kernel(name),))),
+    ):
+        for form in (str(shown), shown.html()):
+            assert "\u202e" not in form
+        assert "<script" not in shown.html()

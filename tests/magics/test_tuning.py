@@ -1,0 +1,98 @@
+"""`%tune` and `%%compile --tune`: what they show, adopt and record, and mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.error import UsageError
+
+from nbcomp.errors import NbcompError
+from nbcomp.measure.timing import Ratio
+from nbcomp.schedule import database
+from nbcomp.schedule.database import Database
+from nbcomp.tuning.tuner import Tuner
+
+SETUP = """\
+import nbcomp
+f = nbcomp.jit(lambda x: np.exp(x) / (1 + x * x))
+x = np.ones((64, 100), "f4")
+f(x)"""
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "tuned.jsonl"
+    database._used.clear()
+
+
+@pytest.fixture
+def shell(notebook: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Whatever was found is taken to be faster."""
+
+    def judge(self: Tuner, kernel: Any, trials: Any, samples: Any) -> None:
+        kernel.chosen, kernel.change = trials[-1], Ratio(0.5, 0.4, 0.6)
+
+    monkeypatch.setattr(Tuner, "judge", judge)
+    monkeypatch.setattr("nbcomp.tuning.tuner.SLOWEST", float("inf"))
+    notebook.value(SETUP)
+    return notebook
+
+
+def test_a_search_is_shown_adopted_and_recorded(shell: Any, record: Path) -> None:
+    shell.value(f"%tune f(x) --seconds 1.5 --record {record}")
+    (shown,) = shell.outputs
+    text = shown.data["text/plain"]
+    assert "tuned: " in text
+    assert "recorded in" in text
+    assert len(Database(record)) > 2
+    compiled = shell.names["f"].compiled
+    assert compiled.options.schedules
+    # A function like it uses what was found, and says so on its line.
+    shell.value("g = nbcomp.jit(lambda y: np.exp(y) / (1 + y * y)); g(x)")
+    assert "runs by a schedule that tuning found" in str(shell.value("%explain g"))
+
+
+def test_a_cell_that_tunes(shell: Any, record: Path) -> None:
+    cell = "def h(x):\n    return np.tanh(x) * 2\nh(x)"
+    shell.value(f"%%compile --tune 1 --record {record} --no-bench\n{cell}")
+    search, report = (o.data["text/plain"] for o in shell.outputs)
+    assert "h, tuned: " in search
+    assert "1 kernel" in report
+    assert Database(record).entries()[-1].verdict
+
+
+def test_exporting_and_merging(shell: Any, record: Path, tmp_path: Path) -> None:
+    shell.value(f"%tune f(x) --seconds 1 --record {record}")
+    shell.value(f"%tune --record {record} --export {tmp_path / 'best.jsonl'}")
+    assert "1 schedule written" in shell.outputs[0].data["text/plain"]
+    shell.value(f"%tune --record {tmp_path / 'other.jsonl'} --merge {tmp_path / 'best.jsonl'}")
+    assert "1 new line" in shell.outputs[0].data["text/plain"]
+    database._used.clear()
+    shell.value(f"%config NbComp.record = {str(tmp_path / 'other.jsonl')!r}")
+    shell.value("g = nbcomp.jit(lambda y: np.exp(y) / (1 + y * y)); g(x)")
+    assert shell.names["g"].compiled.tuned
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%tune", "what is to be tuned"),
+        ("%tune nothing(x)", "name 'nothing' is not defined"),
+        ("%tune f(x) --seconds 0", "--seconds: how many seconds to search, more than 0, not 0"),
+        ("%tune f(x) --seconds -3", "more than 0, not -3"),
+        ("%compile f(x) --tune 0", "--tune: how many seconds to search, more than 0, not 0"),
+        ("%tune --export x.jsonl", "the record is switched off"),
+        ("%tune f(x) --seconds 1 --record /proc/no/such", "cannot be written to"),
+        ("%tune --record r.jsonl --merge /no/such", "there is no record"),
+    ],
+)
+def test_mistakes(shell: Any, line: str, message: str, monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = shell.run(line)
+    error = result.error_in_exec
+    assert isinstance(error, UsageError | NbcompError)
+    assert message in str(error)
+    database._used.clear()
