@@ -29,7 +29,7 @@ class Optimisation:
 # In the order in which they act.
 OPTIMISATIONS = (
     Optimisation("blas", "graph", "float products by BLAS"),
-    Optimisation("choose_windows", "graph", "convolutions as loops over their windows"),
+    Optimisation("choose_windows", "graph", "convolutions and pools as loops over their windows"),
     Optimisation("algebra", "graph", "exact identities"),
     Optimisation("fold", "graph", "constants computed once"),
     Optimisation("cse", "graph", "equal expressions computed once"),

@@ -232,6 +232,10 @@ class Composite(Op):
         """The simpler graph."""
         raise NotImplementedError
 
+    def windowed(self, *inputs: Node) -> Node | None:
+        """The same by operators over windows (`Windowed`), if it is one of those."""
+        return None
+
     def infer(self, *types: TensorType) -> TensorType:
         return _expanded_type(self, types)
 

@@ -28,11 +28,11 @@ from nbcomp.loop.grammar import (
     Store,
     affine,
     const,
-    index_add,
     index_scale,
 )
 from nbcomp.lowering.elements import broadcast_index
 from nbcomp.lowering.rows import Rows
+from nbcomp.lowering.windows import add
 
 TALL, STEP = 64, 8  # rows of a block: at most, and the multiple of which they are if they may
 PARALLEL = 4  # iterations that are enough for the outermost loop
@@ -60,7 +60,7 @@ class Attention(Rows):
         with self.writer.loops([loops[k][0] for k in order], [loops[k][1] for k in order]) as at:
             index = dict(zip(order, at, strict=True))
             outer = tuple(index[k] for k in range(len(batch)))
-            self.block(outer, _sum(index_scale(index[len(batch)], height), affine(0)), height)
+            self.block(outer, add(index_scale(index[len(batch)], height), affine(0)), height)
         self.close_stage()
         if rest:
             with self.writer.loops([f"b{k}" for k in range(len(batch))], batch) as outer:
@@ -113,7 +113,7 @@ class Attention(Rows):
         q, k, v = self.queries, self.keys, self.values
 
         def query(i: Affine, d: Affine) -> Load:
-            return Load(dtype, q, (*broadcast_index(outer, q.shape[:-2]), _sum(first, i), d))
+            return Load(dtype, q, (*broadcast_index(outer, q.shape[:-2]), add(first, i), d))
 
         def key(d: Affine, j: Affine) -> Load:
             return Load(dtype, k, (*broadcast_index(outer, k.shape[:-2]), d, j))
@@ -128,13 +128,13 @@ class Attention(Rows):
             self.writer.add(Store(near, (i, j), total, self.scores.location))
 
         def finish(i: Affine, e: Affine, total: Expr) -> None:
-            place = (*outer, _sum(first, i), e)
+            place = (*outer, add(first, i), e)
             out = self.outputs[self.result]
             self.writer.add(Store(out, place, total, self.result.location))
 
         self.product(self.scores, (height, row, q.shape[-1]), query, key, keep)
         with self.writer.loop("i", height, self.location) as i:
-            at = {**dict(enumerate(outer)), len(outer): _sum(first, i)}
+            at = {**dict(enumerate(outer)), len(outer): add(first, i)}
             self.rows_of(at, near, i, row)
         self.product(self.result, (height, v.shape[-1], row), weight, value, finish)
 
@@ -181,9 +181,3 @@ class Attention(Rows):
             index = tuple(position[k] for k in range(len(self.group.space)))
             value = self.elements.at(self.weights, index)
             self.writer.add(Store(near, (i, index[-1]), value, self.weights.location))
-
-
-def _sum(a: Expr, b: Expr) -> Affine:
-    total = index_add(a, b)
-    assert isinstance(total, Affine)
-    return total

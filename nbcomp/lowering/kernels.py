@@ -22,6 +22,7 @@ from nbcomp.lowering.contraction import Contraction, is_contraction
 from nbcomp.lowering.convolution import Convolution, is_convolution
 from nbcomp.lowering.group import AXES, GroupLowering, Lowered
 from nbcomp.lowering.maps import Maps
+from nbcomp.lowering.pooling import Channelwise, is_channelwise
 from nbcomp.lowering.reductions import BLOCK, SPLIT
 from nbcomp.lowering.rows import Rows
 from nbcomp.lowering.writer import Writer
@@ -35,6 +36,8 @@ def lower(group: Group, names: dict[Node, str], free: set[Node] | None = None) -
     """
     if is_contraction(group):
         return Contraction(group, names, free or set()).run()
+    if is_channelwise(group):
+        return Channelwise(group, names, free or set()).run()
     if is_convolution(group):
         return Convolution(group, names, free or set()).run()
     kinds: dict[str, type[GroupLowering]] = {

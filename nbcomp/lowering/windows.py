@@ -18,6 +18,7 @@ from nbcomp.loop.grammar import (
     Affine,
     Buffer,
     Const,
+    Expr,
     Load,
     Store,
     affine,
@@ -26,6 +27,8 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.lowering.writer import Writer
 from nbcomp.record import Location
+
+Place = tuple[Buffer, tuple[Expr, ...]]  # an element of a buffer
 
 
 @dataclass(frozen=True)
@@ -68,23 +71,25 @@ class Line:
     advance: int
     taps: tuple[tuple[int, int], ...]  # variant and shift of each
 
-    @property
-    def regular(self) -> bool:
-        """Whether the places of the taps are an affine function of their number."""
+    def ranges(self) -> list[range]:
+        """The taps, in ranges along which their places are an affine function of the number."""
         pairs = zip(self.taps, self.taps[1:], strict=False)
-        return len({(b[0] - a[0], b[1] - a[1]) for a, b in pairs}) <= 1
+        if len({(b[0] - a[0], b[1] - a[1]) for a, b in pairs}) <= 1:
+            return [range(len(self.taps))]
+        found = []
+        for variant in range(len(self.starts)):
+            own = [k for k, tap in enumerate(self.taps) if tap[0] == variant]
+            step = own[1] - own[0] if len(own) > 1 else 1
+            found.append(range(own[0], own[-1] + 1, step))
+        return found
 
-    def at(self, tap: Affine) -> tuple[Affine, Affine]:
-        """The variant and the shift of a tap: of any, if the line is regular."""
-        first = self.taps[0]
-        if not tap.terms:
-            variant, shift = self.taps[tap.constant]
-            return affine(variant), affine(shift)
-        second = self.taps[1]
-        variants, shifts = (
-            _sum(index_scale(tap, b - a), affine(a)) for a, b in zip(first, second, strict=True)
+    def at(self, taps: range, number: Affine) -> tuple[Affine, Affine]:
+        """The variant and the shift of a tap, by its number in a range."""
+        first, second = self.taps[taps[0]], self.taps[taps[min(1, len(taps) - 1)]]
+        variant, shift = (
+            add(index_scale(number, b - a), affine(a)) for a, b in zip(first, second, strict=True)
         )
-        return variants, shifts
+        return variant, shift
 
     def parts(self, variant: int) -> Iterator[tuple[int, int, bool]]:
         """Stretches (from, to, whether they are in the input) of one variant."""
@@ -140,18 +145,21 @@ class Layout:
             lengths[-1] *= last
         return (*variants, *lengths)
 
-    def index(self, taps: tuple[Affine, ...], places: tuple[Affine, ...]) -> tuple[Affine, ...]:
+    def index(
+        self, taps: tuple[range, ...], numbers: tuple[Affine, ...], places: tuple[Affine, ...]
+    ) -> tuple[Affine, ...]:
         """Where a tap of the window at these places lies; joined, the last place counts for both
         axes."""
-        pairs = [line.at(tap) for line, tap in zip(self.lines, taps, strict=True)]
+        found = zip(self.lines, taps, numbers, strict=True)
+        pairs = [line.at(tap, number) for line, tap, number in found]
         outer = self.lines[:-2] if self.joined else self.lines
         lengths = [
-            _sum(index_scale(place, line.advance), shift)
+            add(index_scale(place, line.advance), shift)
             for line, place, (_, shift) in zip(outer, places, pairs, strict=False)
         ]
         if self.joined:
             rows = index_scale(pairs[-2][1], self.lines[-1].length)
-            lengths.append(_sum(rows, places[-1]))
+            lengths.append(add(rows, places[-1]))
         return (*(variant for variant, _ in pairs), *lengths)
 
     def joint(self, index: tuple[Affine, ...]) -> tuple[Affine, ...]:
@@ -159,13 +167,13 @@ class Layout:
         if not self.joined:
             return index
         *rest, row, column = index
-        return (*rest, _sum(index_scale(row, self.lines[-1].length), column))
+        return (*rest, add(index_scale(row, self.lines[-1].length), column))
 
 
 def fill(
     writer: Writer,
     layout: Layout,
-    target: Callable[[tuple[Affine, ...]], tuple[Buffer, tuple[Affine, ...]]],
+    target: Callable[[tuple[Affine, ...]], Place],
     source: Callable[[tuple[Affine, ...]], Load],
     margin: Const,
     location: Location | None,
@@ -186,8 +194,8 @@ def fill(
         stretches = [(0, line.length, True)] if out else list(line.parts(variant))
         for low, high, inside in stretches:
             with writer.loop("yx"[axis == len(lines) - 1], high - low, location) as v:
-                q = _sum(v, affine(low))
-                place = _sum(index_scale(q, line.step), affine(line.starts[variant]))
+                q = add(v, affine(low))
+                place = add(index_scale(q, line.step), affine(line.starts[variant]))
                 along(axis + 1, (*index, q), (*places, place), out or not inside)
 
     for chosen in product(*(range(len(line.starts)) for line in lines)):
@@ -207,7 +215,8 @@ def flat(axes: list[Axis]) -> Axis:
     return Axis(n, n, 1, 1, 0, 0, 1)
 
 
-def _sum(a: object, b: object) -> Affine:
-    total = index_add(a, b)  # type: ignore[arg-type]
+def add(a: Expr, b: Expr) -> Affine:
+    """The sum of two indices."""
+    total = index_add(a, b)
     assert isinstance(total, Affine)
     return total

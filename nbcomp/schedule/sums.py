@@ -19,10 +19,13 @@ from nbcomp.loop.grammar import (
     Expr,
     For,
     Kernel,
+    Load,
     Stmt,
     Store,
+    steps_of,
     variables,
     walk,
+    walk_expr,
 )
 from nbcomp.machine import Machine
 from nbcomp.schedule import steps
@@ -88,14 +91,22 @@ def _sums(loop: For) -> tuple[Accumulate, ...]:
     plain = all(isinstance(s, For | Accumulate) for s in walk(inner))
     if loop.kind != "serial" or not added or not plain:
         return ()
-    return added if all(s.buffer in totals and s.contract for s in added) else ()
+    return added if all(s.buffer in totals and _tiled(s, loop.var) for s in added) else ()
+
+
+def _tiled(total: Accumulate, columns: str) -> bool:
+    """Whether a sum is one of products, or of elements that are neighbours along the columns."""
+    if total.contract:
+        return True
+    steps = [steps_of(e).get(columns, 0) for e in walk_expr(total.value) if isinstance(e, Load)]
+    return len(steps) == 1 and steps[0] == 1
 
 
 def _nest(loop: For, around: tuple[str, ...], sums: tuple[Accumulate, ...], top: bool) -> Nest:
-    left, right = _factors(sums[0])
-    rows = around[-1] if around else ""
-    if rows and (not _moves(left, rows) or _moves(right, rows)):
-        rows = ""
+    rows = around[-1] if around and sums[0].contract else ""
+    if rows:
+        left, right = _factors(sums[0])
+        rows = rows if _moves(left, rows) and not _moves(right, rows) else ""
     return Nest(around[:-1] if rows else around, rows, loop.var, sums, top)
 
 

@@ -1,53 +1,43 @@
-"""Decides which convolutions get loops of their own, instead of views and a product of matrices."""
+"""Decides what convolutions and pools become: loops over their windows, or formulas of views."""
 
 from __future__ import annotations
 
-from nbcomp.graph.ir import Graph, Node, apply, rewrite
-from nbcomp.graph.op import REGISTRY
+import math
+from dataclasses import replace
+
+from nbcomp.graph.ir import Graph, Node, rewrite
+from nbcomp.graph.op import Composite
 from nbcomp.record import remark
 from nbcomp.types import FLOAT32, FLOAT64
 
-FEW = 4  # places of a window: a product of a matrix and a vector is as good
+FEW = 4  # windows: a product of a matrix and a vector, or a reduction, is as good
 
 
 def choose_windows(graph: Graph) -> Graph:
-    """Write convolutions of floats as loops over their windows; the others stay formulas."""
+    """Write convolutions and pools of floats as loops over their windows."""
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
-        if node.op.name != "conv":
+        if not isinstance(node.op, Composite) or type(node.op).windowed is Composite.windowed:
             return None
-        if why := _why_formula(node, inputs):
-            reason = f"{node.title} stays views and a product: {why}"
-            remark("missed", "convolution", reason, node.location)
+        why = _why_formula(node, inputs)
+        made = None if why else node.op.windowed(*inputs)
+        if made is None:
+            reason = f"{node.title} stays a formula of views: {why}"
+            remark("missed", "windows", reason, node.location)
             return None
-        return _convolution(node, *inputs)
+        reason = f"{node.title}: loops over its windows are generated"
+        remark("applied", "windows", reason, node.location)
+        return replace(made, name=node.name)
 
     return rewrite(graph, rule)
 
 
 def _why_formula(node: Node, inputs: tuple[Node, ...]) -> str:
-    """Why a convolution gets no loops of its own; empty if it does."""
-    x, weight = inputs[:2]
-    if len({i.type.dtype for i in inputs}) > 1 or x.type.dtype not in (FLOAT32, FLOAT64):
+    """Why an operator gets no loops of its own; empty if it does."""
+    if len({i.type.dtype for i in inputs}) > 1 or inputs[0].type.dtype not in (FLOAT32, FLOAT64):
         return "loops are for float32 and float64, the same in all operands"
-    places = node.type.size // max(1, node.shape[0] * node.shape[1])
-    if places < FEW:
-        return f"its window has {places} places only"
-    if min(x.type.size, weight.type.size, node.type.size) == 0:
+    if min(n.type.size for n in (node, *inputs)) == 0:
         return "it is empty"
-    return ""
-
-
-def _convolution(node: Node, x: Node, weight: Node, *bias: Node) -> Node:
-    """The sums over windows, then the bias."""
-    op = node.op
-    kernel = weight.shape[2:]
-    made = REGISTRY["convolution"](kernel, op.stride, op.padding, op.dilation, op.groups)  # type: ignore[attr-defined,call-arg]
-    result = apply(made, x, weight, name="" if bias else node.name)
-    reason = f"{node.title}: loops over its windows are generated"
-    remark("applied", "convolution", reason, node.location)
-    for b in bias:
-        axes = tuple(range(1, len(kernel) + 1))
-        column = apply(REGISTRY["expand_dims"](axes), b)  # type: ignore[call-arg]
-        result = apply(REGISTRY["add"](), result, column, name=node.name)
-    return result
+    rank = len(getattr(node.op, "stride"))  # noqa: B009
+    places = math.prod(node.shape[len(node.shape) - rank :])
+    return f"it has {places} windows only" if places < FEW else ""

@@ -1,0 +1,246 @@
+"""What lowering any group over windows has in common: buffers as lines, taps, the epilogue.
+
+The whole space of the result is one axis here, so that vectors may reach from one row into the
+next; memory of that shape is a buffer with one line per channel, and an index has its place along
+that line in its last entry, the other axes of the space being 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Windowed
+from nbcomp.graph.passes.fusion import Group, base_of
+from nbcomp.graph.passes.materialise import element_strides
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Apply,
+    Buffer,
+    Expr,
+    Load,
+    Store,
+    affine,
+    const,
+    index_scale,
+    neutral,
+)
+from nbcomp.lowering import windows
+from nbcomp.lowering.elements import Elements, Index, Steps
+from nbcomp.lowering.group import GroupLowering
+from nbcomp.lowering.windows import Layout, add
+from nbcomp.types import INT64
+
+
+def windowed(group: Group) -> Node | None:
+    """The node of a group whose elements are made from windows, if there is one."""
+    return next((n for n in group.nodes if isinstance(n.op, Windowed)), None)
+
+
+class OverWindows(GroupLowering):
+    """Loops for one operator over windows and its epilogue."""
+
+    def __init__(self, group: Group, names: dict[Node, str], free: set[Node]) -> None:
+        super().__init__(group, names, free)
+        node = windowed(group)
+        assert node is not None
+        assert isinstance(node.op, Windowed)
+        self.node, self.op = node, node.op
+        self.rank = len(self.op.kernel)
+        self.lead = len(node.shape) - self.rank
+        x = node.inputs[0]
+        self.axes = windows.axes_of(self.op, x.shape[self.lead :], node.shape[self.lead :])
+        self.elements: Elements = FlatElements(self, group, names)
+        self.elements.uses.update(group.outputs)
+        for operand in node.inputs:
+            self.elements.uses[base_of(operand)] = 1  # read in one place, whatever its size
+
+    # ---------------------------------------------------------------------------------- buffers
+
+    def buffer(self, node: Node | None, strides: tuple[int, ...], role: str) -> Buffer:
+        """Memory of the result's shape is one line per channel; other memory is as it is."""
+        if node is None or not self.spans(node):
+            return super().buffer(node, strides, role)
+        lead = len(node.shape) - self.rank
+        pairs = zip(node.shape[lead:], strides[lead:], strict=True)
+        step = next((s for n, s in reversed(list(pairs)) if n != 1), 1)
+        made = super().buffer(node, strides, role)
+        line = replace(
+            made,
+            shape=(*node.shape[:lead], math.prod(node.shape[lead:])),
+            strides=(*strides[:lead], step),
+        )
+        self.buffers[line] = self.buffers.pop(made)
+        return line
+
+    def spans(self, node: Node) -> bool:
+        """Whether a node has the axes of the space."""
+        space = node.shape[max(0, len(node.shape) - self.rank) :]
+        return space == self.node.shape[self.lead :]
+
+    def memory_of(self, node: Node) -> Buffer:
+        """The buffer of an operand as it is, through the views it may be."""
+        strides = element_strides(node)
+        assert strides is not None
+        return super().buffer(node, strides, "input")
+
+    def as_it_is(self, source: Buffer, joined: bool) -> tuple[Buffer, Layout] | None:
+        """The input in a layout, if it needs no copy.
+
+        joined: whether windows that are single elements may be one long axis.
+        """
+        lead, space, axes = self.lead, source.strides[self.lead :], self.axes
+        shape: tuple[int, ...]
+        strides: tuple[int, ...]
+        if joined and windows.flattens(axes, space):
+            line = windows.flat(axes)
+            steps = [s for a, s in zip(axes, space, strict=True) if a.size != 1] or [1]
+            shape, strides = (1, line.size), (0, steps[-1])
+            layout = Layout((windows.whole(line),))
+        elif any(a.before or a.after for a in axes) or axes[-1].stride != 1 or space[-1] != 1:
+            return None
+        else:
+            shape = (*(1 for _ in axes), *source.shape[lead:])
+            strides = (*(0 for _ in axes), *space)
+            layout = Layout((*map(windows.whole, axes[:-1]), windows.phases(axes[-1])))
+        shape, strides = (*source.shape[:lead], *shape), (*source.strides[:lead], *strides)
+        plain = replace(source, shape=shape, strides=strides)
+        self.buffers[plain] = self.buffers.pop(source)
+        return plain, layout
+
+    def copied(self, source: Buffer, layout: Layout) -> Buffer:
+        """A stage that copies the input into a layout."""
+        lead = source.shape[: self.lead]
+        image = self.temp(f"{source.name}_windows", source.dtype, (*lead, *layout.shape))
+        with self.writer.loops([f"c{k}" for k in range(self.lead)], list(lead)) as at:
+            self.fill(image, at, source, at, layout)
+        self.close_stage()
+        self.writer.complete.add(image.memory)
+        return image
+
+    def fill(self, image: Buffer, to: Index, source: Buffer, at: Index, layout: Layout) -> None:
+        """Loops that copy one channel of the input."""
+
+        def target(index: tuple[Affine, ...]) -> windows.Place:
+            return image, (*to, *index)
+
+        step = layout.lines[-1].step
+        apart = self.apart(source, step)
+
+        def read(place: tuple[Affine, ...]) -> Load:
+            if apart is None:
+                return Load(source.dtype, source, (*at, *place), self.node.location)
+            *rows, last = place
+            rest = last.constant % step
+            terms = tuple((v, f // step) for v, f in last.terms)
+            pair = (Affine(INT64, terms, last.constant // step), affine(rest))
+            return Load(apart.dtype, apart, (*at, *rows, *pair), self.node.location)
+
+        margin = const(self.op.fill(source.dtype), source.dtype)
+        windows.fill(self.writer, layout, target, read, margin, self.location)
+
+    def apart(self, source: Buffer, step: int) -> Buffer | None:
+        """The input with its last axis in groups of as many elements as windows are apart: of
+        these short rows code generation reads one element each by whole vectors."""
+        if step == 1 or source.shape[-1] % step or source.strides[-1] != 1:
+            return None
+        shape = (*source.shape[:-1], source.shape[-1] // step, step)
+        rows = replace(source, shape=shape, strides=(*source.strides[:-1], step, 1))
+        self.buffers[rows] = self.buffers.pop(source)
+        return rows
+
+    # ------------------------------------------------------------------------------------- loops
+
+    def places(self, layout: Layout) -> tuple[list[int], int]:
+        """The extents of the loops over the result's space: the outer axes, and the innermost
+        loop, which may be several axes in one."""
+        sizes = [a.out for a in self.axes]
+        together = 2 if layout.joined else len(sizes) if len(layout.lines) < len(sizes) else 1
+        cut = len(sizes) - together
+        return sizes[:cut], math.prod(sizes[cut:])
+
+    def perfect(self, index: Index) -> None:
+        """Nothing is computed outside the innermost loop: the nest is perfect (`contraction`)."""
+        for name in (v for i in index if isinstance(i, Affine) for v, _ in i.terms):
+            self.writer.depth[name] = len(self.writer.frames) - 1
+
+    def start(self) -> Buffer:
+        """A local for what is combined over a window."""
+        fn, dtype = self.op.fn, self.node.type.dtype
+        total = self.local(self.node.name or "total", dtype, ())
+        first = const(0 if fn == "add" else neutral(fn, dtype), dtype)
+        self.writer.add(Store(total, (), first, self.node.location))
+        location = self.node.location
+        self.elements.finished[self.node] = lambda _: Load(dtype, total, (), location)
+        return total
+
+    def combine(
+        self,
+        total: Buffer,
+        image: tuple[Buffer, Index, Layout],
+        places: tuple[Affine, ...],
+        weight: tuple[Buffer, Index] | None,
+    ) -> None:
+        """total = fn(total, element), or total += weight · element, for each place of the kernel.
+
+        image: a buffer, the index of the channel, and the layout from there on.
+        """
+        buffer, channel, layout = image
+        dtype, location = self.node.type.dtype, self.node.location
+        for taps in product(*(line.ranges() for line in layout.lines)):
+            loops = self.writer.loops(["k"] * len(taps), list(map(len, taps)), location)
+            with loops as numbers:
+                here = tuple(
+                    add(index_scale(k, tap.step), affine(tap.start))
+                    for k, tap in zip(numbers, taps, strict=True)
+                )
+                place = (*channel, *layout.index(taps, numbers, places))
+                value: Expr = Load(dtype, buffer, place, location)
+                if weight is not None:
+                    rest = (affine(0),) * (self.rank - len(here))
+                    factor = Load(dtype, weight[0], (*weight[1], *here, *rest), location)
+                    value = Apply(dtype, "multiply", (factor, value), location)
+                added = Accumulate(total, (), self.op.fn, value, location)
+                self.writer.add(replace(added, contract=weight is not None))
+
+    def finish(self, channel: tuple[Affine, ...], places: tuple[Affine, ...]) -> None:
+        """Store what becomes of an element, from its total."""
+        line = places[-1]
+        for k, place in enumerate(places[:-1]):
+            line = add(line, index_scale(place, math.prod(a.out for a in self.axes[k + 1 :])))
+        at = (*channel, *(affine(0) for _ in self.axes[1:]), line)
+        for node, buffer in self.outputs.items():
+            value = self.elements.at(node, at)
+            self.writer.add(Store(buffer, (*channel, line), value, node.location))
+
+
+class FlatElements(Elements):
+    """Elements at an index whose last entry counts along the whole space, the others being 0."""
+
+    def __init__(self, of: OverWindows, group: Group, names: dict[Node, str]) -> None:
+        super().__init__(of.writer, group.nodes, names)
+        self.of = of
+
+    def steps(self, node: Node, index: Index) -> Steps:
+        """The place along the space is kept where the last axis has length 1."""
+        long = [k for k, n in enumerate(node.shape) if n != 1]
+        if self.of.spans(node) and long and not _zero(index[-1]):
+            axis = max(long[-1], len(index) - self.of.rank)
+            index = (*index[:axis], index[-1], *index[axis + 1 :])
+        return super().steps(node, index)
+
+    def compute(self, node: Node, index: Index) -> Steps:
+        """Memory of the space has one line per channel."""
+        if node in self.memory and self.of.spans(node):
+            lead = len(node.shape) - self.of.rank
+            buffer = self.memory[node]
+            place = next((i for i in index[lead:] if not _zero(i)), affine(0))
+            return Load(buffer.dtype, buffer, (*index[:lead], place), node.location)
+        return (yield from super().compute(node, index))
+
+
+def _zero(index: Expr) -> bool:
+    return isinstance(index, Affine) and not index.terms and not index.constant

@@ -1,0 +1,73 @@
+"""Windows of each channel by itself: pooling, and convolutions that have a kernel per channel.
+
+    for c: (image = x[c] with its margins, in the order of the windows
+            for y: for x: (total = 0; for ky: for kx: total += image[y + ky, x + kx]
+                           out[c, y, x] = f(total)))
+
+Each element is read by a few windows only, so the copy of a channel is made where it is used, and
+stays in the cache.
+"""
+
+from __future__ import annotations
+
+import math
+
+from nbcomp.graph.op import Windowed
+from nbcomp.graph.passes.fusion import Group
+from nbcomp.loop.grammar import Affine, Buffer, affine
+from nbcomp.lowering import windows
+from nbcomp.lowering.elements import Index
+from nbcomp.lowering.over_windows import OverWindows, windowed
+from nbcomp.lowering.windows import Layout
+
+NEAR = 256 << 10  # bytes of a channel that a kernel keeps
+
+
+def is_channelwise(group: Group) -> bool:
+    """Whether a group has windows whose channels are independent, and elementwise operators."""
+    node = windowed(group)
+    if node is None or len(node.inputs) == 1:
+        return node is not None
+    assert isinstance(node.op, Windowed)
+    return node.shape[1] == node.op.groups == node.inputs[0].shape[1]
+
+
+class Channelwise(OverWindows):
+    """Loops for one pool, or one depthwise convolution, and its epilogue."""
+
+    def body(self) -> None:
+        source = self.memory_of(self.node.inputs[0])
+        weight = self.memory_of(self.node.inputs[1]) if len(self.node.inputs) > 1 else None
+        image, layout = self.as_it_is(source, joined=False) or (None, self.phases())
+        near = image is None and math.prod(layout.shape) * source.dtype.itemsize <= NEAR
+        if image is None and not near:
+            image = self.copied(source, layout)
+        names = [f"c{k}" for k in range(self.lead)]
+        with self.writer.loops(names, list(source.shape[: self.lead]), self.location) as channel:
+            at = channel
+            if image is None:
+                name = f"{source.name}_windows"
+                image, at = self.local(name, source.dtype, layout.shape), ()
+                self.fill(image, at, source, channel, layout)
+            filters = (weight, (channel[1], affine(0))) if weight else None
+            self.elements_of((image, at, layout), channel, filters)
+        self.close_stage()
+
+    def phases(self) -> Layout:
+        """The order in which a channel is copied."""
+        *outer, last = self.axes
+        return Layout((*map(windows.whole, outer), windows.phases(last)))
+
+    def elements_of(
+        self,
+        image: tuple[Buffer, Index, Layout],
+        channel: tuple[Affine, ...],
+        filters: tuple[Buffer, Index] | None,
+    ) -> None:
+        """The loops over one channel of the result."""
+        rows, line = self.places(image[2])
+        names = [*"zy"[2 - len(rows) :], "x"]
+        with self.writer.loops(names, [*rows, line], self.location) as places:
+            self.perfect((*channel, *places))
+            self.combine(self.start(), image, places, filters)
+            self.finish(channel, places)
