@@ -196,9 +196,14 @@ class Compiled:
         return None
 
     def failure(self, step: int, status: int) -> Exception | None:
-        """What a step's status means, as the exception Python would raise."""
+        """What a step's status means, as the exception Python would raise.
+
+        None where Python can run the call once more, since nothing of the caller's was changed.
+        """
         kernel = self.kernel_at(step)
-        known = failures(kernel.kernel) if kernel is not None else ()
+        if kernel is None or not kernel.kernel.ordered:
+            return None
+        known = failures(kernel.kernel)
         code, detail = status & ((1 << STATUS_BITS) - 1), status >> STATUS_BITS
         return exception(known[code - 1], detail) if 0 < code <= len(known) else None
 

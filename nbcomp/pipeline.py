@@ -36,9 +36,17 @@ from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, pl
 from nbcomp.machine import Machine, host
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.record import Snapshot, Trace
-from nbcomp.runtime import interpret
 from nbcomp.runtime.entry import NativeFunction
-from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, Output, Plan, Source, Step
+from nbcomp.runtime.plan import (
+    ArrayGuard,
+    Given,
+    HostStep,
+    LeftToPython,
+    Output,
+    Plan,
+    Source,
+    Step,
+)
 from nbcomp.runtime.pool import threads
 from nbcomp.schedule.database import recorded
 from nbcomp.schedule.default import grain, schedule, seconds
@@ -390,7 +398,7 @@ def _compiled_graph(graph: Graph, target: Target) -> Callable[..., Any]:
         return made(*(np.ascontiguousarray(a).reshape(np.shape(a)) for a in args))
 
     def failed(args: tuple[Any, ...], plan: Plan, step: int, status: int) -> Any:
-        raise made.failure(step, status) or interpret.StepFailed(step, status)
+        raise made.failure(step, status) or LeftToPython
 
     entry = NativeFunction(graph.name, None, slow, failed, signature)
     entry.add(made.plan)

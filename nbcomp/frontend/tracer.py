@@ -22,10 +22,12 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.idioms import refusal
 from nbcomp.frontend.location import here
-from nbcomp.frontend.number import Number, known
+from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
+from nbcomp.frontend.whole_numbers import FUNCTIONS, checked, is_counting
 from nbcomp.graph.ir import Node
+from nbcomp.ops.operand import constant
 from nbcomp.types import DType
 
 STANDS_IN = ", known at run time>"  # ends the representation of a tracer
@@ -350,11 +352,13 @@ def _arithmetic(name: str, ufunc: Any) -> None:
     def forward(self: Tracer, other: Any) -> Any:
         if not _operand(other):
             return NotImplemented
+        _in_64_bits(self, other)
         return _python_number(name, self, other, self._session.call(ufunc, (self, other), {}))
 
     def reflected(self: Tracer, other: Any) -> Any:
         if not _operand(other):
             return NotImplemented
+        _in_64_bits(self, other)
         return _python_number(name, other, self, self._session.call(ufunc, (other, self), {}))
 
     def in_place(self: Tracer, other: Any) -> Any:
@@ -367,11 +371,26 @@ def _arithmetic(name: str, ufunc: Any) -> None:
     setattr(Tracer, f"__i{name}__", in_place)
 
 
+def _in_64_bits(number: Tracer, other: Any) -> None:
+    """Refuse a Python int that a Python int known at run time only cannot meet in 64 bits."""
+    value = other._value if type(other) is Number else other
+    if number._python is int and type(value) is int and not -(2**63) <= value < 2**63:
+        raise Unsupported("a Python int beyond 64 bits", here())
+
+
 def _python_number(name: str, a: Any, b: Any, result: Any) -> Any:
     """The result of an operator, as a Python number where both operands are."""
     kinds = {_python_kind(a), _python_kind(b)}
+    if not kinds <= {int, float, bool}:
+        return result
     divides = name in ("truediv", "floordiv", "mod")
-    if not kinds <= {int, float, bool} or not (divides or name in ("add", "sub", "mul")):
+    if name in ("lshift", "rshift", "pow") and float not in kinds:
+        raise Unsupported(
+            "shifts and powers of Python ints known only at run time: NumPy's wrap",
+            here(),
+            "products, or an array of the dtype that is meant",
+        )
+    if not (divides or name in FUNCTIONS):
         return result
     if kinds == {bool} or (divides and (is_traced(b) or not b)):
         raise Unsupported(
@@ -379,10 +398,28 @@ def _python_number(name: str, a: Any, b: Any, result: Any) -> Any:
             " time: NumPy's is another",
             here(),
         )
-    node = replace(read(result), weak=True)
-    number = Tracer(result._session, Place(Storage(node)), True)
-    number._python = float if float in kinds or name == "truediv" else int
+    python = float if float in kinds or name == "truediv" else int
+    node = read(result)
+    if python is int and name in FUNCTIONS:
+        node = _checked(result._session, name, _whole(a), _whole(b)) or node
+    number = Tracer(result._session, Place(Storage(replace(node, weak=True))), True)
+    number._python = python
     return number
+
+
+def _checked(session: Session, name: str, a: Node, b: Node) -> Node | None:
+    """The result of arithmetic that may leave 64 bits; None where it cannot."""
+    if is_counting(name, a, b):
+        return None
+    node, check = checked(name, a, b)
+    session.effects.append(check)
+    return node
+
+
+def _whole(value: Any) -> Node:
+    """A Python int or bool as a node."""
+    known = read(value) if type(value) is Tracer else symbol(value)
+    return known if isinstance(known, Node) else constant(np.asarray(known, np.int64))
 
 
 def _python_kind(value: Any) -> type | None:
@@ -400,7 +437,14 @@ def _operand(value: Any) -> bool:
 def _unary(name: str, function: Any) -> None:
     def method(self: Tracer, *args: Any) -> Any:
         result = self._session.call(function, (self, *args), {})
-        return _python_number("mul", self, 1, result) if self._python in (int, float) else result
+        if self._python not in (int, float):
+            return result
+        if self._python is int and name in ("neg", "abs"):  # -2⁶³ has no negative in 64 bits
+            negative = 0 - self  # type: ignore[operator]
+            if name == "neg":
+                return negative
+            result = self._session.call(np.maximum, (self, negative), {})
+        return _python_number("add", self, 0, result)
 
     setattr(Tracer, f"__{name}__", method)
 
@@ -460,8 +504,10 @@ def _power(self: Tracer, other: Any) -> Any:
     if not _operand(other):
         return NotImplemented
     result = self._session.call(np.power, (self, other), {})
-    whole = type(other) is int and self._python in (int, float)
-    return _python_number("mul", self, 1, result) if whole else result
+    if self._python is int:
+        return _python_number("pow", self, other, result)
+    whole = type(other) is int and self._python is float
+    return _python_number("add", self, 0, result) if whole else result
 
 
 setattr(Tracer, "__pow__", _power)  # noqa: B010

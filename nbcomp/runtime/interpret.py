@@ -22,6 +22,7 @@ from nbcomp.runtime.plan import (
     Given,
     Guard,
     HostStep,
+    LeftToPython,
     LengthGuard,
     ObjectGuard,
     Output,
@@ -322,16 +323,23 @@ def _new(output: Output | Given, slots: list[int], args: tuple[Any, ...]) -> Any
 
 
 def _host(step: HostStep, slots: list[int]) -> int:
-    """Call a library routine on views of the slots: 0, since it raises what goes wrong."""
+    """Call a routine on views of the slots: 0, or 1 where Python is to run the call."""
+    try:
+        _call_host(step, slots)
+    except LeftToPython:
+        return 1
+    return 0
+
+
+def _call_host(step: HostStep, slots: list[int]) -> None:
     inputs = [array_at(slots, view) for view in step.inputs]
     if step.into:
         step.function(*inputs, out=array_at(slots, step.outputs[0]))
-        return 0
+        return
     result = step.function(*inputs)
     results = result if len(step.outputs) != 1 else (result,)
     for view, value in zip(step.outputs, results, strict=True):
         np.copyto(array_at(slots, view), value)
-    return 0
 
 
 def array_at(slots: list[int], view: View) -> np.ndarray[Any, Any]:

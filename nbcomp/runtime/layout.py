@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.runtime.emit import Function, Value, struct
+from nbcomp.runtime.plan import LeftToPython
 
 # Offsets in bytes, on 64-bit builds with a 16-byte object header: numpy/ndarraytypes.h
 # (tagPyArrayObject_fields), cpython/{floatobject,complexobject}.h, _ctypes/ctypes.h (b_ptr).
@@ -79,6 +80,7 @@ STORE = 32  # bytes of one scalar's storage: the largest NumPy scalar is complex
 
 _FUNCTIONS = (
     "Py_IncRef", "Py_DecRef", "PyErr_Clear", "PyErr_Occurred", "PyErr_CheckSignals",
+    "PyErr_ExceptionMatches",
     "PyErr_NoMemory", "PyErr_SetNone", "PyEval_SaveThread", "PyEval_RestoreThread",
     "PyMem_RawMalloc", "PyMem_RawFree", "PyDict_GetItemWithError", "PyDict_Size", "PyDict_Next",
     "PyDict_New", "PyDict_SetItem", "PyCell_Get", "PyFunction_GetCode", "PySequence_GetItem",
@@ -95,6 +97,7 @@ NUMPY = {  # indices into the table, numpy/__multiarray_api.h
 _OBJECTS: dict[str, Any] = {
     "float": float, "int": int, "bool": bool, "dict": dict, "tuple": tuple, "list": list,
     "None": None, "True": True, "ReferenceError": ReferenceError,
+    "LeftToPython": LeftToPython,
 }  # fmt: skip
 _LIBRARY = ("malloc", "free", "madvise")  # of the C library; null where it has none
 _CONNECTED = ("start_pool", "handler")  # objects of `pool` and `memory`, filled in by them

@@ -161,6 +161,10 @@ class HostStep:
     into: bool = False
 
 
+class LeftToPython(Exception):
+    """A host step raises it to have Python run the call, as a kernel's status would."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """A compiled program: valid when all `guards` hold; then the steps run in order.

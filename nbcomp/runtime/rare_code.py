@@ -17,6 +17,7 @@ from nbcomp.runtime.layout import OUTPUT, PAIR, PLACED, RECORD, STEP, VARIANT, a
 _TRACE_DOMAIN = 389047  # NumPy's domain for tracemalloc (numpy/_core/src/multiarray/alloc.h)
 _EQUAL = 2  # Py_EQ
 _ERROR = -1  # a status of our own: an exception is set
+_LEFT = 1  # the status of a host step that leaves the call to Python
 
 
 def emit() -> list[str]:
@@ -393,6 +394,11 @@ def _host() -> str:
     with _gil(f):
         f.goto_if(f.call("views", "i64", step, f["slots"], views, count).is_(0), "drop")
         result.set(call(f, "PyObject_Vectorcall", "ptr", function, views, inputs, out))
+        with f.when(result.get().is_(0)):
+            left = call(f, "PyErr_ExceptionMatches", "i32", api(f, "LeftToPython"))
+            with f.when(left.is_not(0)):
+                call(f, "PyErr_Clear", "void")
+                status.set(_LEFT)
         f.goto_if(result.get().is_(0), "drop")
         status.set(0)
         f.goto_if(out.is_not(0), "drop")

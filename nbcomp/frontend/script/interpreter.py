@@ -29,7 +29,7 @@ from nbcomp.graph.ir import Node, at
 from nbcomp.ops.operand import constant
 
 UNROLLED = 64  # rounds of a loop over a range that are written out; longer ones stay loops
-COUNT = "nbcomp_count"  # the variable that counts rounds
+COUNT = "nbcomp_count"  # begins the names of variables that count rounds
 MOST_ROUNDS = 20_000  # of a loop that is followed while compiling
 
 
@@ -233,17 +233,19 @@ class Interpreter(Asker):
 
     def counted(self, node: ast.For, name: str, items: range, needed: set[str]) -> None:
         """A long loop over a range, its rounds counted at run time."""
-        self.env[COUNT], self.env[name] = 0, items[0]
+        depth = sum(other.startswith(COUNT) for other in self.env)  # loops it is in
+        count = f"{COUNT}_{depth}"
+        self.env[count], self.env[name] = 0, items[0]
 
         def test() -> Any:
-            return self.session.call(np.less, (self.env[COUNT], len(items)), {})
+            return self.session.call(np.less, (self.env[count], len(items)), {})
 
         def begin() -> None:
-            self.env[name] = self._whole(items.step, self.env[COUNT], items.start)
-            self.env[COUNT] = self._whole(1, self.env[COUNT], 1)
+            self.env[name] = self._whole(items.step, self.env[count], items.start)
+            self.env[count] = self._whole(1, self.env[count], 1)
 
-        self.repeat(node, test, begin, needed, (COUNT,))
-        del self.env[COUNT]
+        self.repeat(node, test, begin, needed, (count,))
+        del self.env[count]
 
     def _whole(self, factor: int, value: Any, offset: int) -> Any:
         """factor·value + offset of an int known at run time."""

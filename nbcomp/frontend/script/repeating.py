@@ -103,6 +103,8 @@ class Repeat:
         result = []
         for name in self.assigned:
             found = traced(self.env[name])
+            if found is None and type(self.env[name]) is int:
+                raise Unsupported(f"`{name}` is a Python int beyond 64 bits", here())
             if found is None:
                 continue
             node, (scalar, python) = found
