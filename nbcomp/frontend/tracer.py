@@ -31,6 +31,7 @@ from nbcomp.ops.operand import constant
 from nbcomp.types import DType
 
 STANDS_IN = ", known at run time>"  # ends the representation of a tracer
+LONGEST_POWER = 64  # of a Python int known at run time, as products
 MOST_ITERATIONS = 2_000  # of a loop over an array, all of which become nodes
 
 # Methods that arrays have beyond NumPy's where the program is now: in a layer's `forward`, those of
@@ -353,6 +354,8 @@ def _arithmetic(name: str, ufunc: Any) -> None:
         if not _operand(other):
             return NotImplemented
         _in_64_bits(self, other)
+        if name == "lshift" and self._python is int and type(other) is int and 0 <= other < 63:
+            return self * (1 << other)  # type: ignore[operator]
         return _python_number(name, self, other, self._session.call(ufunc, (self, other), {}))
 
     def reflected(self: Tracer, other: Any) -> Any:
@@ -503,6 +506,8 @@ def _power(self: Tracer, other: Any) -> Any:
             return self._session.call(np.square, (self,), {})
     if not _operand(other):
         return NotImplemented
+    if self._python is int and type(other) is int and 0 < other <= LONGEST_POWER:
+        return functools.reduce(operator.mul, [self] * other)  # checked, as products are
     result = self._session.call(np.power, (self, other), {})
     if self._python is int:
         return _python_number("pow", self, other, result)

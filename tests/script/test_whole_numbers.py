@@ -56,6 +56,13 @@ def bits(x: Any, n: Any) -> Any:
     return x, k, m
 
 
+def shifts(x: Any, n: Any) -> Any:
+    k = n
+    for i in range(LONG):
+        x, k = x * 1.0, (n >> 1) + (k >> i % 3)
+    return x, k
+
+
 def powers(x: Any, n: Any) -> Any:
     k = n
     for _ in range(LONG):
@@ -73,7 +80,7 @@ def branches(x: Any, n: Any) -> Any:
     return x, k
 
 
-PROGRAMS = (times, plus, minus, until, signs, bits, powers, branches)
+PROGRAMS = (times, plus, minus, until, signs, bits, shifts, powers, branches)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, -3, 2**31 - 1, 2**40, 2**62, 2**63 - 1, -(2**63)])
@@ -91,7 +98,7 @@ def test_exact(program: Callable[..., Any], n: int) -> None:
 
 def test_most_are_compiled() -> None:
     x = np.linspace(-1, 1, 5)
-    for program in (times, plus, minus, until, signs, branches):
+    for program in (times, plus, minus, until, signs, bits, powers, branches):
         scripted = nbcomp.script(program)
         scripted(x, 2)
         assert scripted.compiled is not None, program
@@ -99,7 +106,7 @@ def test_most_are_compiled() -> None:
 
 def test_what_wraps_in_numpy_is_named() -> None:
     with pytest.warns(nbcomp.NumpyFallback, match="shifts and powers of Python ints"):
-        nbcomp.script(bits)(np.ones(3), 5)
+        nbcomp.script(shifts)(np.ones(3), 5)
 
 
 def test_the_callers_array_is_written_once() -> None:
