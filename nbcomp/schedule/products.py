@@ -13,10 +13,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
-from nbcomp.loop.grammar import Accumulate, Affine, Apply, Expr, For, Kernel, Load, Stmt
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Apply,
+    Call,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Stmt,
+    walk,
+)
 from nbcomp.machine import Machine
+from nbcomp.schedule import steps
 from nbcomp.schedule.blocking import Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
+from nbcomp.schedule.rewriting import find
 
 HEIGHTS = {64: 12, 32: 6, 16: 6}  # rows of a tile, by bytes of a vector
 REGISTERS = {64: 32, 32: 16, 16: 16}
@@ -31,6 +44,7 @@ PAGE = 4096  # bytes; rows that far apart share a few lines of the first cache
 
 def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Compute matrix products in tiles that stay in registers, in blocks that stay in caches."""
+    kernel = _written_out(kernel, decide)
     for stage in kernel.stages:
         product = product_of(stage)
         if product is not None:
@@ -40,6 +54,44 @@ def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> 
             except ScheduleError:  # not as simple as it looked: the other steps do what they can
                 continue
     return kernel
+
+
+def _written_out(kernel: Kernel, decide: Decide) -> Kernel:
+    """Products of a library as loops, perhaps with what follows them element by element."""
+    for position in range(len(kernel.stages)):
+        if position >= len(kernel.stages) or not _calls(kernel.stages[position]):
+            continue
+        if not decide(f"loops for product {position}", 0, (0, 1)):
+            continue
+        try:
+            kernel = _noted(steps.generate(kernel, position), f"generate({position})")
+        except ScheduleError:
+            continue
+        if position + 1 < len(kernel.stages) and decide(f"join product {position}", 0, (0, 1)):
+            kernel = _joined(kernel, position)
+    return kernel
+
+
+def _calls(stage: Stmt) -> bool:
+    return any(isinstance(s, Call) for s in walk((stage,)))
+
+
+def _joined(kernel: Kernel, position: int) -> Kernel:
+    """The loops of a stage joined with those of the next, as many as can be."""
+    pair = kernel.stages[position : position + 2]
+    while len(pair) == 2 and all(isinstance(s, For) for s in pair):
+        first, second = (s.var for s in pair if isinstance(s, For))
+        try:
+            joined = steps.join(kernel, first, second)
+        except ScheduleError:
+            break
+        kernel = _noted(joined, f'join("{first}", "{second}")')
+        pair = find(kernel, first).body
+    return kernel
+
+
+def _noted(kernel: Kernel, note: str) -> Kernel:
+    return replace(kernel, notes=(*kernel.notes, note))
 
 
 # ------------------------------------------------------------------------------- finding a product

@@ -27,9 +27,11 @@ from nbcomp.target.llvm.compile import host_target
 from nbcomp.tuning.tasks import Array, Task
 
 SAMPLE = 1e-4  # seconds one sample should last: far above the clock's resolution
-FEWEST, MOST = 3, 48  # samples
-PATIENCE = 10e-3  # seconds for the samples of one candidate, unless three take longer
-HOPELESS = 2.5  # times the best: then two samples are enough
+ROUNDS = 4  # turns of each candidate: what disturbs one of them may be over at the next
+TURN = (
+    2.5e-3  # seconds of a turn, of which the shortest sample counts, since what disturbs only adds
+)
+HOPELESS = 2.5  # times the best: then one turn is enough
 
 
 @dataclass(frozen=True)
@@ -94,30 +96,30 @@ class Bench:
                     return f"WRONG ANSWER: {found.problem.replace('NumPy gives', 'there must be')}"
         return ""
 
-    def time(self, prepared: Prepared, best: float = math.inf) -> float:
-        """Seconds of a run: the shortest of some samples, since what disturbs only ever adds."""
+    def time(self, prepared: Sequence[Prepared], best: float = math.inf) -> list[float]:
+        """Seconds of a run of each: the shortest of some samples, which they take in turns.
+
+        best: seconds of the best so far; what is far beyond gets one turn.
+        """
         with no_collection():
-            loops = _loops(prepared.run)
-            samples: list[float] = []
-            end = time.perf_counter() + PATIENCE
-            while len(samples) < MOST:
-                samples.append(_sample(prepared.run, loops))
-                late = time.perf_counter() > end
-                if len(samples) == 2 and (min(samples) > HOPELESS * best):
-                    break
-                if late and len(samples) >= FEWEST:
-                    break
-        return min(samples)
+            loops = [_loops(p.run) for p in prepared]
+            found = [math.inf] * len(prepared)
+            for _ in range(ROUNDS):
+                best = min(best, *found)
+                for k, (p, count) in enumerate(zip(prepared, loops, strict=True)):
+                    if found[k] == math.inf or found[k] < HOPELESS * best:
+                        found[k] = min(found[k], _turn(p.run, count))
+        return found
 
     def race(self, prepared: Sequence[Prepared], seconds: float) -> list[list[float]]:
-        """Samples of several candidates in turn, for about so many seconds."""
+        """The shortest samples of the turns of several candidates, for about so many seconds."""
         with no_collection():
             loops = [_loops(p.run) for p in prepared]
             taken: list[list[float]] = [[] for _ in prepared]
             end = time.perf_counter() + seconds
-            while time.perf_counter() < end or len(taken[0]) < FEWEST:
+            while time.perf_counter() < end or len(taken[0]) < ROUNDS:
                 for p, count, samples in zip(prepared, loops, taken, strict=True):
-                    samples.append(_sample(p.run, count))
+                    samples.append(_turn(p.run, count))
         return taken
 
 
@@ -164,6 +166,15 @@ def _sample(run: Callable[[], None], loops: int) -> float:
     for _ in range(loops):
         run()
     return (time.perf_counter() - start) / loops
+
+
+def _turn(run: Callable[[], None], loops: int) -> float:
+    """The shortest sample of a turn."""
+    end, shortest = time.perf_counter() + TURN, math.inf
+    while True:
+        shortest = min(shortest, _sample(run, loops))
+        if time.perf_counter() >= end:
+            return shortest
 
 
 def _loops(run: Callable[[], None]) -> int:

@@ -68,9 +68,9 @@ class _Served:
         self.ready[number] = made
         return ""
 
-    def time(self, number: int, best: float) -> float:
-        """Time a candidate that is ready, and forget it."""
-        return self.bench.time(self.ready.pop(number), best)
+    def time(self, numbers: Sequence[int], best: float) -> list[float]:
+        """Time candidates that are ready, and forget them."""
+        return self.bench.time([self.ready.pop(k) for k in numbers], best)
 
     def race(self, numbers: Sequence[int], seconds: float) -> list[list[float]]:
         """Time candidates in turn, and forget them."""
@@ -271,25 +271,35 @@ class Workers:
         best: seconds of the best so far; what is far beyond is timed less well.
         """
         self.use(task)
-        again: Sequence[int] = range(len(schedules))
-        while again:
+        waiting = deque(range(len(schedules)))
+        alone: deque[int] = deque()  # those whose worker was lost with others at hand
+        while waiting or alone:
+            some = waiting if waiting else deque([alone.popleft()])
             ready: dict[int, _Worker] = {}
-            yield from self._prepare(schedules, deque(again), ready)
-            again = []
-            for number, worker in ready.items():
+            yield from self._prepare(schedules, some, ready)
+            some.clear()
+            for worker in dict.fromkeys(ready.values()):
+                numbers = [k for k, w in ready.items() if w is worker]
                 if worker not in self.workers:  # it was lost with what it had ready
-                    again.append(number)
+                    alone.extend(numbers)
                     continue
-                yield number, self._time(worker, number, best)
+                outcomes = self._time(worker, numbers, best)
+                if outcomes is None:
+                    alone.extend(numbers)
+                    continue
+                yield from zip(numbers, outcomes, strict=True)
 
-    def _time(self, worker: _Worker, number: int, best: float) -> Outcome:
+    def _time(self, worker: _Worker, numbers: list[int], best: float) -> list[Outcome] | None:
+        """Outcomes of what a worker has ready; None where one of several was its end."""
         try:
-            return Outcome(self.ask(worker, self.patience, "time", number, best))
+            patience = self.patience * len(numbers)
+            return [Outcome(s) for s in self.ask(worker, patience, "time", numbers, best)]
         except ValueError as error:
-            return Outcome(None, str(error))
+            why = str(error)
         except Lost as error:
+            why = str(error) or self._late()
             self.replace(worker)
-            return Outcome(None, str(error) or self._late())
+        return [Outcome(None, why)] if len(numbers) == 1 else None
 
     def _late(self) -> str:
         return f"took longer than {self.patience:g} s"

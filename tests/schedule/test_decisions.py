@@ -40,6 +40,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any], Options]] = {
     "centred": (lambda x: x - x.max(axis=1, keepdims=True), [whole(12, 70)], Options()),
     "points": (lambda x: (x * x).sum(axis=1), [whole(80, 3)], Options()),
     "product": (matmul, [whole(29, 17), whole(17, 70), whole(70)], Options(without={"blas"})),
+    "library": (matmul, [whole(29, 17), whole(17, 70), whole(70)], Options()),
     "integers": (lambda a, b: a @ b, [whole(26, 9, dtype=np.int32)] * 2, Options()),
 }
 PROGRAMS["integers"][1][1] = whole(9, 40, dtype=np.int32)

@@ -531,6 +531,62 @@ def test_split_product_refuses_other_stages() -> None:
         steps.split_product(nest(), 0, 2, 0)
 
 
+# ---------------------------------------------------------------------------------- generate, join
+
+
+def batched(epilogue: bool = True) -> Kernel:
+    """c[b] = x[b] @ y, then d[b] = c[b]², both of them float64."""
+    x, y = buffer("x", (3, 9, 5), dtype=FLOAT64), buffer("y", (5, 20), dtype=FLOAT64)
+    c = buffer("c", (3, 9, 20), "output", FLOAT64)
+    d = buffer("d", (3, 9, 20), "output", FLOAT64)
+    product = loop("b", 3, Call("blas.gemm", (c, x, y), (at("b"), at("b"), ())))
+    value = apply("square", load(c, "b2", "i2", "j2"))
+    inner = loop("i2", 9, loop("j2", 20, store(d, ("b2", "i2", "j2"), value)))
+    return kernel(product, loop("b2", 3, inner), buffers=[x, y, c, d])
+
+
+def test_generate(golden: Golden) -> None:
+    check(product(7, 10), lambda k: steps.generate(k, 0), golden)
+    assert loops(check(batched(), lambda k: steps.generate(k, 0)))["i"] == "serial"
+
+
+def test_generate_refuses_what_is_no_product() -> None:
+    for stage, k in ((0, nest()), (3, product(7, 10)), (-1, product(7, 10))):
+        with pytest.raises(ScheduleError, match=f"stage {stage} is not a whole product"):
+            steps.generate(k, stage)
+    with pytest.raises(ScheduleError, match="not a whole product"):
+        steps.generate(steps.split_product(product(70, 40), 0, 2, 0), 0)
+
+
+def test_join(golden: Golden) -> None:
+    def joined(k: Kernel) -> Kernel:
+        k = steps.join(steps.generate(k, 0), "b", "b2")
+        return steps.join(steps.join(k, "i", "i2"), "j", "j2")
+
+    assert list(loops(check(batched(), joined, golden))) == ["b", "i", "j", "k"]
+
+
+def test_join_refuses_what_would_cross() -> None:
+    x, c, d = buffer("x", (8,)), buffer("c", (9,), "output"), buffer("d", (8,), "output")
+    make = loop("i", 8, store(c, ("i",), load(x, "i")))
+
+    def with_second(extent: int, place: Any) -> Kernel:
+        use = loop("j", extent, store(d, ("j",), load(c, place)))
+        return kernel(make, use, buffers=[x, c, d])
+
+    cases = [
+        (with_second(7, "j"), "i", "j", "i has 8 iterations and j 7"),
+        (with_second(8, index(1, j=1)), "i", "j", "other iterations touch c too"),
+        (with_second(8, 0), "i", "j", "other iterations touch c too"),
+        (with_second(8, "j"), "j", "i", "i does not follow j"),
+        (with_second(8, "j"), "i", "q", "no loop q"),
+    ]
+    for k, first, second, why in cases:
+        with pytest.raises(ScheduleError, match=why):
+            steps.join(k, first, second)
+    check(with_second(8, "j"), lambda k: steps.join(k, "i", "j"))
+
+
 # --------------------------------------------------------------------- iterations in any order
 
 

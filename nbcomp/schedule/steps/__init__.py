@@ -7,10 +7,10 @@ share, `region` and `dependence` the analyses behind their checks.
 
 from nbcomp.schedule.steps.kinds import interleave, parallelize, unroll, vectorize
 from nbcomp.schedule.steps.memory import pack, pad, stage, stream
-from nbcomp.schedule.steps.merge import fuse
+from nbcomp.schedule.steps.merge import fuse, join
 from nbcomp.schedule.steps.nests import distribute, interchange, peel, reorder, split, tile
 from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_at
-from nbcomp.schedule.steps.product import split_product
+from nbcomp.schedule.steps.product import generate, split_product
 from nbcomp.schedule.steps.reduction import rfactor
 from nbcomp.schedule.steps.sums import tile_sums
 
@@ -18,9 +18,11 @@ __all__ = [
     "compute_at",
     "distribute",
     "fuse",
+    "generate",
     "inline",
     "interchange",
     "interleave",
+    "join",
     "pack",
     "pad",
     "parallelize",

@@ -1,9 +1,10 @@
-"""Two loops walked as one, over buffers in which their axes are one."""
+"""Two loops walked as one: nested ones over axes that are one in memory, and neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
@@ -18,6 +19,7 @@ from nbcomp.loop.grammar import (
     Stmt,
     Store,
     affine,
+    bodies,
     buffers_in,
     expressions,
     index_add,
@@ -28,7 +30,16 @@ from nbcomp.loop.grammar import (
     walk,
     walk_expr,
 )
-from nbcomp.schedule.rewriting import mentions, only_loop, replace_in, stage_of
+from nbcomp.schedule.rewriting import (
+    constant_extent,
+    find,
+    mentions,
+    only_loop,
+    replace_in,
+    splice,
+    stage_of,
+    substitute,
+)
 from nbcomp.types import INT64
 
 
@@ -176,3 +187,57 @@ def _declared(
         if buffer in flat:
             result.append(flat[buffer])
     return tuple(dict.fromkeys(result))
+
+
+def join(kernel: Kernel, first: str, second: str) -> Kernel:
+    """`for i in 0..n: A(i); for j in 0..n: B(j)`  ->  `for i in 0..n: (A(i); B(i))`
+
+    The loops follow each other.  Legal where an iteration of the second touches nothing that
+    another iteration of the first has written, nor writes what another has touched.
+    """
+    one, two = find(kernel, first), find(kernel, second)
+    if constant_extent(one) != constant_extent(two):
+        raise ScheduleError(
+            f"{first} has {constant_extent(one)} iterations and {second} {constant_extent(two)}"
+        )
+    body = substitute(two.body, {second: loop_var(first)})
+    if why := _crossing(one, body):
+        raise ScheduleError(f"{first} and {second} cannot be joined: {why}")
+    around = [kernel.stages, *(b for s in walk(kernel.stages) for b in bodies(s))]
+    if not any(a is one and b is two for stmts in around for a, b in pairwise(stmts)):
+        raise ScheduleError(f"{second} does not follow {first}")
+    joined = replace(one, body=(*one.body, *body))
+    return splice(splice(kernel, two, ()), one, (joined,))
+
+
+def _crossing(one: For, body: tuple[Stmt, ...]) -> str:
+    """What different iterations of two loops, the second in the first one's variable, share."""
+    for memory in {b.memory for s in (*one.body, *body) for b in buffers_in(s)}:
+        before, after = _touches(one.body, memory), _touches(body, memory)
+        for writes, indices in before:
+            for rewrites, others in after:
+                apart = any(_apart(a, b, one.var) for a, b in zip(indices, others, strict=False))
+                if (writes or rewrites) and not (apart and len(indices) == len(others)):
+                    return f"other iterations touch {memory} too"
+    return ""
+
+
+def _touches(body: tuple[Stmt, ...], memory: str) -> list[tuple[bool, tuple[Expr, ...]]]:
+    """Every access to a memory: whether it writes, and where; a library's may be anywhere."""
+    found: list[tuple[bool, tuple[Expr, ...]]] = []
+    for stmt in walk(body):
+        if isinstance(stmt, Store | Accumulate) and stmt.buffer.memory == memory:
+            found.append((True, stmt.indices))
+        if isinstance(stmt, Call):
+            found += [(True, ()) for b in stmt.buffers if b.memory == memory]
+        for e in (e for root in expressions(stmt) for e in walk_expr(root)):
+            if isinstance(e, Load) and e.buffer.memory == memory:
+                found.append((False, e.indices))
+    return found
+
+
+def _apart(a: Expr, b: Expr, var: str) -> bool:
+    """Whether an index is another one whenever a loop's variable is another."""
+    if not (isinstance(a, Affine) and isinstance(b, Affine)):
+        return False
+    return a.terms == b.terms == ((var, dict(a.terms).get(var, 0)),) and a.constant == b.constant

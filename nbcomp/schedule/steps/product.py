@@ -1,12 +1,29 @@
-"""Library products in parts."""
+"""Library products: in parts, or as loops of our own."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
-from nbcomp.loop.grammar import Apply, Call, Expr, For, Kernel, affine, index_scale, loop_var
-from nbcomp.schedule.rewriting import free_name
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Alloc,
+    Apply,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Stmt,
+    Store,
+    affine,
+    const,
+    index_scale,
+    loop_var,
+    walk,
+)
+from nbcomp.schedule.rewriting import free_name, replace_in
 from nbcomp.types import INT64
 
 
@@ -34,3 +51,47 @@ def split_product(kernel: Kernel, stage: int, parts: int, axis: int) -> Kernel:
     made = For(part_name, affine(parts), (replace(call, box=box),), location=call.location)
     stages = (*kernel.stages[:stage], made, *kernel.stages[stage + 1 :])
     return replace(kernel, stages=stages)
+
+
+def generate(kernel: Kernel, stage: int) -> Kernel:
+    """`call gemm(c, a, b)`
+    ->  `for i: for j: (alloc s; s = 0; for k: s += a[i, k] * b[k, j]; c[i, j] = s)`
+
+    Writes a library product out as loops.  stage: the position among the kernel's stages of the
+    call, or of the loops around it.
+    """
+    found = kernel.stages[stage] if 0 <= stage < len(kernel.stages) else None
+    calls = [s for s in walk((found,)) if isinstance(s, Call)] if found else []
+    if found is None or len(calls) != 1 or calls[0].fn != "blas.gemm" or calls[0].box:
+        raise ScheduleError(f"stage {stage} is not a whole product")
+    stages = list(kernel.stages)
+    stages[stage] = replace_in(found, calls[0], _written_out(kernel, calls[0]), lambda b: b)
+    return replace(kernel, stages=tuple(stages))
+
+
+def _written_out(kernel: Kernel, call: Call) -> Stmt:
+    """The loops of a product."""
+    (out, left, right), places = call.buffers, call.at
+    names: list[str] = []
+    scope = kernel
+    for base in ("i", "j", "k", "total"):
+        names.append(free_name(scope, base))
+        scope = replace(scope, stages=(*scope.stages, For(names[-1], affine(1), ())))
+    i, j, k = map(loop_var, names[:3])
+    total = Buffer(names[3], out.dtype, (), (), "local")
+    factors = (
+        Load(left.dtype, left, (*places[1], i, k), call.location),
+        Load(right.dtype, right, (*places[2], k, j), call.location),
+    )
+    term = Apply(out.dtype, "multiply", factors, call.location)
+    at, where = (*places[0], i, j), call.location
+    adding = Accumulate(total, (), "add", term, where, contract=True)
+    body: tuple[Stmt, ...] = (
+        Alloc(total),
+        Store(total, (), const(0, out.dtype), where),
+        For(names[2], affine(left.shape[-1]), (adding,), location=where),
+        Store(out, at, Load(out.dtype, total, (), where), where),
+    )
+    for name, length in ((names[1], out.shape[-1]), (names[0], out.shape[-2])):
+        body = (For(name, affine(length), body, location=where),)
+    return body[0]

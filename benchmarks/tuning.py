@@ -1,0 +1,138 @@
+"""What the tuner makes of ten kernels in so many seconds each: `python -m benchmarks.tuning`.
+
+    python -m benchmarks.tuning [--seconds 30] [--kernels gemm,softmax] [--seed 0]
+
+Each starts without a record.  The default schedule and the one that was found take turns at the
+end, in this process, as in a call; the table has their medians and the ratio, the trials per second
+of search, and the rank correlation of the learned cost model with measurements it has not seen,
+of the kernel with the most trials.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks import machine
+from nbcomp.display.view.words import seconds as duration
+from nbcomp.measure.timing import Neighbours
+from nbcomp.nn import functional as F
+from nbcomp.tuning.result import Tuned
+from nbcomp.tuning.tuner import tune
+
+SAME = 0.97  # of the default's time and more: no gain
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel to tune: a function of arrays of these shapes (float32)."""
+
+    name: str
+    function: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+
+    def arguments(self) -> list[Any]:
+        """The arrays, from a fixed seed."""
+        rng = np.random.default_rng(0)
+        return [rng.standard_normal(shape, dtype=np.float32) for shape in self.shapes]
+
+
+def layer_norm(x: Any) -> Any:
+    """Rows with mean 0 and variance 1."""
+    d = x - x.mean(axis=-1, keepdims=True)
+    return d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + np.float32(1e-5))
+
+
+def softmax(x: Any) -> Any:
+    """Rows that add up to 1."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    """Scaled dot-product attention of heads."""
+    scores = q @ k.swapaxes(-1, -2) * np.float32(1 / math.sqrt(q.shape[-1]))
+    return softmax(scores) @ v
+
+
+SUBJECTS = (
+    Subject("gemm", lambda a, b: a @ b, ((384, 768), (768, 768))),
+    Subject("batched gemm", lambda a, b: a @ b, ((16, 128, 64), (16, 64, 128))),
+    Subject("conv 3x3", lambda x, w: F.conv2d(x, w, padding=1), ((1, 64, 28, 28), (64, 64, 3, 3))),
+    Subject("conv 1x1", lambda x, w: F.conv2d(x, w), ((1, 128, 28, 28), (128, 128, 1, 1))),
+    Subject(
+        "depthwise",
+        lambda x, w: F.conv2d(x, w, padding=1, groups=96),
+        ((1, 96, 56, 56), (96, 1, 3, 3)),
+    ),
+    Subject("softmax", softmax, ((1024, 1024),)),
+    Subject("layernorm", layer_norm, ((1024, 768),)),
+    Subject("transpose", lambda x: x.T.copy(), ((1024, 1024),)),
+    Subject("columns", lambda x: (x * x).sum(axis=0), ((2048, 1024),)),
+    Subject("attention", attention, ((8, 256, 64),) * 3),
+)
+
+HEAD = "kernel        | NumPy    | default  | tuned    | gain (quartiles)  | trials | per s | rank"
+
+
+def line(name: str, tuned: Tuned) -> str:
+    """A row of the table."""
+    assert tuned.default
+    own = tuned.own or tuned.default
+    change = tuned.change
+    gain = (
+        f"{1 / change.median:.2f} ({1 / change.high:.2f}–{1 / change.low:.2f})" if change else "1"
+    )
+    rank = max(tuned.kernels, key=lambda k: len(k.state.points)).state.correlation
+    numpy = duration(tuned.numpy.median) if tuned.numpy else ""
+    return (
+        f"{name:<13} | {numpy:>8} | {duration(tuned.default.median):>8} | "
+        f"{duration(own.median):>8} | {gain:<17} | {tuned.trials:>6} | {tuned.rate:>5.1f} | "
+        f"{'' if math.isnan(rank) else f'{rank:.2f}'}"
+    )
+
+
+def summary(found: Sequence[Tuned]) -> str:
+    """The geometric mean of the gains, and how many there were."""
+    changes = [t.change.median if t.change else 1.0 for t in found]
+    mean = math.exp(-sum(map(math.log, changes)) / len(changes))
+    gained = sum(c < SAME for c in changes)
+    slower = sum(c > 1.0 for c in changes)
+    return (
+        f"Geometric mean of the gains: {mean:.2f}; {gained} of {len(changes)} kernels gained, "
+        f"{slower} ended slower than by default."
+    )
+
+
+def main() -> None:
+    """Tune, and print the table row by row."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=30.0, help="of search for each kernel")
+    parser.add_argument("--kernels", default="", help="names, separated by commas; all by default")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    names = chosen.kernels.split(",") if chosen.kernels else [s.name for s in SUBJECTS]
+    if unknown := set(names) - {s.name for s in SUBJECTS}:
+        parser.error(f"no kernel {min(unknown)}; there are {', '.join(s.name for s in SUBJECTS)}")
+    os.environ["NBCOMP_RECORD"] = "off"
+    where = f"{machine.processor()}, {machine.cores()} cores"
+    print(f"{where}; {chosen.seconds:g} s each\n\n{HEAD}", flush=True)
+    found, neighbours = [], Neighbours()
+    for subject in SUBJECTS:
+        if subject.name in names:
+            arguments = subject.arguments()
+            tuned = tune(subject.function, *arguments, seconds=chosen.seconds, seed=chosen.seed)
+            print(line(subject.name, tuned), flush=True)
+            found.append(tuned)
+    print(f"\n{summary(found)}")
+    print(f"Other programs kept {neighbours.cores():.1f} cores busy meanwhile.")
+
+
+if __name__ == "__main__":
+    main()
