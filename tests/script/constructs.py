@@ -58,6 +58,16 @@ def _return(x: Any) -> Any:
     return x + 1
 
 
+@construct("`break`, `continue`, `return` in a loop over whole arrays", X)
+def _jumps(x: Any) -> Any:
+    for k in range(1000):
+        new = 0.5 * x + 1.0
+        if np.abs(new - x).max() < 1e-9:
+            return new, k
+        x = new
+    return x, -1
+
+
 @construct("loop over elements: `for i in range(n)`", X)
 def _elements(x: Any) -> Any:
     s = 0.0

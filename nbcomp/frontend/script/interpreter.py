@@ -9,6 +9,7 @@ followed where it is known while compiling.
 from __future__ import annotations
 
 import ast
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +18,9 @@ import numpy as np
 
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
-from nbcomp.frontend.script.branching import Undecided, choose, truth_of
+from nbcomp.frontend.script.branching import Contents, Undecided, choose, truth_of
 from nbcomp.frontend.script.conditions import ASKER, Asker, rewritten
+from nbcomp.frontend.script.jumps import leaves, straight
 from nbcomp.frontend.script.loops import has_jumps
 from nbcomp.frontend.script.region import free_names, write_region
 from nbcomp.frontend.script.repeating import Repeat
@@ -26,6 +28,7 @@ from nbcomp.frontend.script.source import Source, names_in, source_of
 from nbcomp.frontend.script.values import NotElements
 from nbcomp.frontend.session import Session
 from nbcomp.graph.ir import Node, at
+from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.ops.operand import constant
 
 UNROLLED = 64  # rounds of a loop over a range that are written out; longer ones stay loops
@@ -39,6 +42,10 @@ class Returned(Exception):
     def __init__(self, value: Any) -> None:
         super().__init__()
         self.value = value
+
+
+class RunTimeJump(Unsupported):
+    """A jump on a run-time value, in a round of a loop that was followed while compiling."""
 
 
 class _Break(Exception):
@@ -59,6 +66,8 @@ class Interpreter(Asker):
         self.free = free_names(function)
         self.locals = names_in(list(self.source.body)).assigned | set(env)
         self._code: dict[int, types.CodeType] = {}
+        self.loops = 0  # whose rounds are counted at run time, so far
+        self.follow: list[ast.stmt] = []  # what comes after the loop that has just been taken
 
     def run(self) -> Any:
         """The function's value."""
@@ -80,7 +89,7 @@ class Interpreter(Asker):
 
     def block(self, body: list[ast.stmt], needed: set[str], last: bool = False) -> None:
         """Statements in order.  needed: variables read after them."""
-        position = 0
+        body, position = list(body), 0
         while position < len(body):
             rest = body[position:]
             written = write_region(
@@ -98,6 +107,7 @@ class Interpreter(Asker):
             else:
                 self.statement(rest[0], after)
             position += 1
+            body[position:position], self.follow = self.follow, []
 
     def statement(self, node: ast.stmt, needed: set[str]) -> None:
         """One statement, on whole arrays."""
@@ -141,9 +151,9 @@ class Interpreter(Asker):
             return
         names = names_in([node])
         if has_jumps(node) or (names.jumps and not last):
-            raise Unsupported(
-                "`return`, `break` and `continue` in a branch on a run-time value, in a loop that"
-                " works on whole arrays",
+            raise RunTimeJump(
+                "`return`, `break` and `continue` in a branch on a run-time value, in a loop over"
+                " whole arrays that is not one over a range",
                 self.source.at(node),
             )
         with at(self.source.at(node)):
@@ -204,12 +214,15 @@ class Interpreter(Asker):
             value = self.evaluate(node.test)
             if truth_of(self.session, value) is not None:
                 self.repeat(node, lambda: self.evaluate(node.test), lambda: None, inner)
-                self.block(node.orelse, needed)
                 return
             if not value:
                 self.block(node.orelse, needed)
                 return
-            if self.one_round(node.body, inner):
+            try:
+                if self.one_round(node, inner):
+                    return
+            except RunTimeJump:
+                self.repeat(node, lambda: self.evaluate(node.test), lambda: None, inner, once=True)
                 return
         raise Unsupported(
             f"`while {ast.unparse(node.test)}` went round {MOST_ROUNDS} times while compiling",
@@ -220,14 +233,20 @@ class Interpreter(Asker):
         inner = names_in([node]).read | needed
         items = self.evaluate(node.iter)
         name = node.target.id if isinstance(node.target, ast.Name) else ""
-        if isinstance(items, range) and len(items) > UNROLLED and name and not _leaves(node):
+        whole = isinstance(items, range) and name
+        if whole and len(items) > UNROLLED and not leaves(node):
             self.counted(node, name, items, inner)
-            self.block(node.orelse, needed)
             return
-        for item in items:
+        for position, item in enumerate(items):
             self.env["nbcomp item"] = item
             self.assign(node.target, "nbcomp item")
-            if self.one_round(node.body, inner):
+            try:
+                if self.one_round(node, inner):
+                    return
+            except RunTimeJump:
+                if not whole:
+                    raise
+                self.counted(node, name, items[position:], inner)
                 return
         self.block(node.orelse, needed)
 
@@ -244,7 +263,7 @@ class Interpreter(Asker):
             self.env[name] = self._whole(items.step, self.env[count], items.start)
             self.env[count] = self._whole(1, self.env[count], 1)
 
-        self.repeat(node, test, begin, needed, (count,))
+        self.repeat(node, test, begin, needed, (count,), once=True)
         del self.env[count]
 
     def _whole(self, factor: int, value: Any, offset: int) -> Any:
@@ -263,42 +282,54 @@ class Interpreter(Asker):
         begin: Callable[[], None],
         needed: set[str],
         own: tuple[str, ...] = (),
+        once: bool = False,
     ) -> None:
-        """A loop whose rounds are counted at run time."""
-        if _leaves(node):
-            raise Unsupported(
-                "`break`, `continue` and `return` in a loop over whole arrays whose end is known at"
-                " run time only",
-                self.source.at(node),
-                "put what ends it into the condition of a while",
-            )
-        assigned = [*own, *sorted(names_in([node]).assigned)]
+        """A loop whose rounds are counted at run time; `once`: at least one."""
+        self.loops += 1
+        loop = straight(node, f"nbcomp_loop_{self.loops}", self.source.at)
+        assigned = [*own, *loop.flags, *sorted(names_in([node]).assigned)]
+        self.env.update(dict.fromkeys(loop.returns, False))
+        if loop.go:
+            self.env[loop.go] = True
 
         def condition() -> Node:
-            value = test()
-            found = truth_of(self.session, value)
-            return constant(np.asarray(bool(value))) if found is None else found
+            nodes = []
+            for value in (self.env[loop.go], test()) if loop.go else (test(),):
+                node = truth_of(self.session, value)
+                nodes.append(constant(np.asarray(bool(value))) if node is None else node)
+            return functools.reduce(NUMPY[np.logical_and].trace, nodes)
 
         def body() -> None:
             begin()
-            self.block(node.body, needed | set(assigned))
+            self.block(loop.body, needed | set(assigned))
 
         before = set(self.env)
         with at(self.source.at(node)):
-            torn = Repeat(self.session, self.env, assigned, condition, body).run()
-        for name in [*torn, *(n for n in assigned if n not in before)]:
+            torn = Repeat(self.session, self.env, assigned, condition, body, once).run()
+        unset = [n for n in assigned if n not in before and n not in self.env]
+        for name in [*torn, *unset]:
             message = f"`{name}` has a value only inside the loop, and is used after it"
             hint = "give it a value of the same type before the loop"
             self.env[name] = Undecided(CaptureError(message, self.source.at(node), hint))
+        self.follow = loop.after
 
-    def one_round(self, body: list[ast.stmt], needed: set[str]) -> bool:
-        """One round of a loop; whether it was left."""
+    def one_round(self, node: ast.While | ast.For, needed: set[str]) -> bool:
+        """One round of a loop; whether it was left.
+
+        Where that is known at run time only, RunTimeJump is raised with everything as it was.
+        """
+        before, saved = Contents(self.session, self.env.values()), dict(self.env)
         try:
-            self.block(body, needed)
+            self.block(node.body, needed)
         except _Break:
             return True
         except _Continue:
             pass
+        except RunTimeJump:
+            before.take_back()
+            self.env.clear()
+            self.env.update(saved)
+            raise
         return False
 
     def stmt_Break(self, node: ast.Break, needed: set[str]) -> None:
@@ -379,8 +410,3 @@ class Interpreter(Asker):
         ast.fix_missing_locations(function)
         module = compile(ast.Module([function], []), self.source.file, "exec")
         return next(c for c in module.co_consts if isinstance(c, types.CodeType))
-
-
-def _leaves(node: ast.While | ast.For) -> bool:
-    """Whether a loop may be left from inside."""
-    return names_in(list(node.body)).jumps or has_jumps(node)

@@ -464,6 +464,8 @@ def _holds_loop(node: ast.AST) -> bool:
 def has_jumps(node: ast.For | ast.While | ast.If) -> bool:
     """Whether a statement has a break or continue that is not of a loop in it."""
     stack: list[ast.AST] = list(node.body)
+    if isinstance(node, ast.If):
+        stack += node.orelse
     while stack:
         n = stack.pop()
         if isinstance(n, ast.Break | ast.Continue):

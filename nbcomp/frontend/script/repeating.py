@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.script.branching import (
@@ -51,6 +53,7 @@ class Repeat:
     """One loop.
 
     test: gives the condition as a bool node; body: changes the variables.  Both work on `env`.
+    once: there is at least one round, so what each round gives a value has one after the loop.
     """
 
     def __init__(
@@ -60,9 +63,11 @@ class Repeat:
         assigned: Sequence[str],
         test: Callable[[], Node],
         body: Callable[[], None],
+        once: bool = False,
     ) -> None:
         self.session, self.env = session, env
-        self.test, self.body = test, body
+        self.test, self.body, self.once = test, body, once
+        self.unset = [n for n in assigned if n not in env] if once else []
         self.assigned = [n for n in assigned if n in env]
         self.outer = outer_nodes(session, env.values())
         self.widened: dict[str, DType] = {}
@@ -72,7 +77,9 @@ class Repeat:
 
         Gives the variables that hold nothing usable then.
         """
-        storages = self._changed_storages()
+        storages, values = self._first_round()
+        for name in self.unset:
+            self._begin(name, values.get(name))
         for _ in range(ATTEMPTS):
             carried = self._carried()
             done = self._attempt(carried, storages)
@@ -81,19 +88,30 @@ class Repeat:
                 return [n for n in self.assigned if n not in kept]
         raise Unsupported("the types of what a loop changes do not settle", here())
 
-    def _changed_storages(self) -> list[Storage]:
-        """The arrays that the body writes to, found by tracing it once for nothing."""
+    def _begin(self, name: str, value: Any) -> None:
+        """Carry a variable that every round sets: it has zeros that nobody reads to begin with."""
+        found = traced(value)
+        if found is not None:
+            (node, (scalar, python)), shape = found, found[0].shape
+            zeros = self.session.call(np.zeros, (shape, node.type.dtype), {})
+            self.env[name] = tracer = Tracer(self.session, zeros._place, scalar)
+            tracer._python = python
+            self.assigned.append(name)
+
+    def _first_round(self) -> tuple[list[Storage], Env]:
+        """The arrays that the body writes to, and the variables after it, found by tracing it once
+        for nothing."""
         before = Contents(self.session, self.env.values())
         saved = dict(self.env)
         self.test()
         self.body()
-        found = list(before.changed())
+        found, values = list(before.changed()), dict(self.env)
         # `x *= 2` on an array gives the name the array it had.
         kept = {n for n, v in saved.items() if type(v) is Tracer and self.env.get(n) is v}
         self.assigned = [n for n in self.assigned if n not in kept]
         before.take_back()
         self._restore(saved)
-        return found
+        return found, values
 
     def _restore(self, saved: Env) -> None:
         self.env.clear()

@@ -1,0 +1,127 @@
+"""Loops over whole arrays without jumps: `break`, `continue` and `return` become conditions.
+
+    while test:                      while go and test:
+        a                                a
+        if c: break                      if c: go = False
+        b                                else: b
+    else: d                          if go: d
+
+A `return` ends the loop likewise, and is done behind it: nothing has changed there that its value
+depends on.  Knows syntax trees, nothing of values.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.script.loops import has_jumps
+from nbcomp.frontend.script.source import names_in
+from nbcomp.record import Location
+
+Place = Callable[[ast.AST], Location | None]
+
+LARGEST = 1_000  # statements, those counted twice that both ways of a condition come to
+
+
+@dataclass(frozen=True)
+class Straight:
+    """A loop's body without jumps out of it.
+
+    go: the variable that is false once the loop was left, "" where it never is.  returns: variables
+    that are true once a certain `return` was reached.  after: what follows the loop.
+    """
+
+    body: list[ast.stmt]
+    go: str
+    returns: tuple[str, ...]
+    after: list[ast.stmt]
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """All variables of its own."""
+        return (self.go, *self.returns) if self.go else ()
+
+
+def leaves(node: ast.While | ast.For) -> bool:
+    """Whether a loop may be left from inside, or a round of it."""
+    return names_in(list(node.body)).jumps or has_jumps(node)
+
+
+def straight(node: ast.While | ast.For, prefix: str, at: Place) -> Straight:
+    """A loop without jumps; the names of new variables begin with `prefix`.
+
+    at: where in the source a node is.  Raises Unsupported for a `return` in a loop within the
+    loop, and for programs that would become too large.
+    """
+    if not leaves(node):
+        return Straight(node.body, "", (), node.orelse)
+    rewriter = _Rewriter(prefix, at)
+    body = rewriter.block(node.body)
+    go = ast.copy_location(ast.Name(rewriter.go, ast.Load()), node)
+    after: list[ast.stmt] = []
+    if node.orelse:
+        after.append(ast.copy_location(ast.If(go, node.orelse, []), node.orelse[0]))
+    for flag, statement in rewriter.returns:
+        test = ast.copy_location(ast.Name(flag, ast.Load()), statement)
+        after.append(ast.copy_location(ast.If(test, [statement], []), statement))
+    return Straight(body, rewriter.go, tuple(f for f, _ in rewriter.returns), after)
+
+
+class _Rewriter:
+    def __init__(self, prefix: str, at: Place) -> None:
+        self.prefix, self.go, self.at = prefix, f"{prefix}_go", at
+        self.returns: list[tuple[str, ast.Return]] = []
+        self.size = 0
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements up to the first jump, the rest in those ways that come to it."""
+        done: list[ast.stmt] = []
+        for position, node in enumerate(body):
+            self.size += 1
+            if self.size > LARGEST:
+                raise Unsupported(
+                    "so many ways through a loop over whole arrays that is left by jumps",
+                    self.at(node),
+                )
+            if isinstance(node, ast.Break | ast.Continue | ast.Return):
+                return [*done, *self.jump(node)]
+            if isinstance(node, ast.If) and (has_jumps(node) or names_in([node]).jumps):
+                return [*done, self.ways(node, body[position + 1 :])]
+            if names_in([node]).jumps or _holds_jump(node):
+                what = type(node).__name__.lower()
+                raise Unsupported(
+                    f"a jump out of a `{what}` in a loop over whole arrays", self.at(node)
+                )
+            done.append(node)
+        return done or [ast.Pass()]
+
+    def jump(self, node: ast.stmt) -> list[ast.stmt]:
+        """What remains of a jump: the variables that say it was reached."""
+        if isinstance(node, ast.Continue):
+            return [ast.Pass()]
+        left = [_assigned(self.go, False, node)]
+        if isinstance(node, ast.Return):
+            self.returns.append((f"{self.prefix}_return_{len(self.returns)}", node))
+            left.append(_assigned(self.returns[-1][0], True, node))
+        return left
+
+    def ways(self, node: ast.If, rest: list[ast.stmt]) -> ast.If:
+        """An `if` that jumps on one way, with what follows it on the other."""
+        yes, no = self.block([*node.body, *rest]), self.block([*node.orelse, *rest])
+        return ast.fix_missing_locations(ast.copy_location(ast.If(node.test, yes, no), node))
+
+
+def _assigned(name: str, value: bool, like: ast.stmt) -> ast.stmt:
+    target = ast.copy_location(ast.Name(name, ast.Store()), like)
+    constant = ast.copy_location(ast.Constant(value), like)
+    return ast.copy_location(ast.Assign([target], constant), like)
+
+
+def _holds_jump(node: ast.stmt) -> bool:
+    """Whether a statement that is no loop has a break or continue in it."""
+    if isinstance(node, ast.For | ast.While | ast.FunctionDef):
+        return False
+    return any(isinstance(n, ast.Break | ast.Continue) for n in ast.walk(node))

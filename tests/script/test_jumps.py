@@ -1,0 +1,172 @@
+"""`break`, `continue` and `return` in loops over whole arrays that values end."""
+# ruff: noqa: B007  (the variable of a loop is read after it)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+
+LONG = 100  # rounds: loops of fewer than 64 are written out
+
+
+def newton(a: Any, tolerance: Any) -> Any:
+    x = np.ones_like(a)
+    for k in range(LONG):
+        new = 0.5 * (x + a / x)
+        if np.abs(new - x).max() < tolerance:
+            break
+        x = new
+    return x, new, k
+
+
+def until(a: Any, tolerance: Any) -> Any:
+    x, k = np.ones_like(a), 0
+    while True:
+        k += 1
+        new = 0.5 * (x + a / x)
+        if np.abs(new - x).max() < tolerance + 1e-12:
+            break
+        x = new
+    return x, k
+
+
+def returns(a: Any, tolerance: Any) -> Any:
+    x = np.ones_like(a)
+    for k in range(20):
+        new = 0.5 * (x + a / x)
+        if np.abs(new - x).max() < tolerance:
+            return new, k
+        if new.max() > 1e6:
+            return x * 2, -k
+        x = new
+    return x, -1
+
+
+def skips(a: Any, tolerance: Any) -> Any:
+    total = np.zeros_like(a)
+    for k in range(LONG):
+        a = a * 1.01
+        if a.sum() > 20 + tolerance:
+            continue
+        total = total + a
+    else:
+        total = total * 2
+    return total, k
+
+
+def ways(a: Any, tolerance: Any) -> Any:
+    s = np.zeros_like(a)
+    for k in range(LONG):
+        s = s + a
+        if s.sum() > 20:
+            if s.max() > 5 + tolerance:
+                a = a * 2
+                break
+            elif s.min() < 3:
+                continue
+        s = s * 1.01
+    else:
+        s = s * 2
+    return s, k, a
+
+
+def within(a: Any, tolerance: Any) -> Any:
+    s = np.zeros_like(a)
+    for i in range(LONG):
+        for j in range(70):
+            s = s + a * j
+            if s.sum() > 100 * i + tolerance:
+                break
+        if s.sum() > 5000:
+            break
+    return s, i, j
+
+
+def writes(a: Any, tolerance: Any) -> Any:
+    for k in range(LONG):
+        a[k % len(a)] += 1.0
+        if a.sum() > 30 + tolerance:
+            return k
+        a *= 1.01
+    return -1
+
+
+def counts(a: Any, tolerance: Any) -> Any:
+    rounds = 0
+    while a.sum() > 1.0:
+        rounds += 1
+        if rounds > 50:
+            return a, rounds
+        a = a * (0.9 if rounds % 7 else 0.5)
+        if a.max() < tolerance:
+            break
+    return a, -rounds
+
+
+PROGRAMS = (newton, until, returns, skips, ways, within, writes, counts)
+
+
+@pytest.mark.parametrize("tolerance", [1e-12, 1e-2, 3.0, 1e9])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_as_python_does(program: Callable[..., Any], tolerance: float) -> None:
+    a = np.linspace(1, 3, 5)
+    given, kept = a.copy(), a.copy()
+    scripted = nbcomp.script(program)
+    ours, theirs = scripted(given, tolerance), program(kept, tolerance)
+    assert scripted.compiled is not None
+    np.testing.assert_array_equal(given, kept)
+    ours, theirs = (r if isinstance(r, tuple) else (r,) for r in (ours, theirs))
+    for one, other in zip(ours, theirs, strict=True):
+        assert type(one) is type(other)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_one_program_for_all_values() -> None:
+    scripted = nbcomp.script(newton)
+    for tolerance in (1e-12, 1e-2, 1e9, -1.0):
+        a = np.linspace(1, 3, 5) * (1 + abs(tolerance))
+        np.testing.assert_array_equal(scripted(a, tolerance)[0], newton(a, tolerance)[0])
+    assert len(scripted.variants) == 1
+
+
+def test_a_value_that_only_some_ways_set() -> None:
+    def f(a: Any) -> Any:
+        for _ in range(LONG):
+            if a.sum() > 10:
+                break
+            late = a * 2
+            a = a + 1.0
+        return late
+
+    scripted = nbcomp.script(f)
+    with pytest.raises((nbcomp.NbcompError, UnboundLocalError), match="late"):
+        scripted(np.ones(3) * 9)
+
+
+@pytest.mark.filterwarnings("ignore::nbcomp.NumpyFallback")
+def test_what_is_not_a_condition_runs_in_python() -> None:
+    def nested(a: Any) -> Any:
+        for i in range(LONG):
+            for j in range(LONG):
+                a = a + 1.0
+                if a.sum() > 500:
+                    return a, i, j
+        return a, 0, 0
+
+    def over_a_list(a: Any, others: Any) -> Any:
+        for other in others:
+            a = a + other
+            if a.sum() > 3:
+                break
+        return a
+
+    a = np.ones(3)
+    for ours, theirs in zip(nbcomp.script(nested)(a), nested(a), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    others = [a, a * 2, a * 3]
+    np.testing.assert_array_equal(nbcomp.script(over_a_list)(a, others), over_a_list(a, others))
