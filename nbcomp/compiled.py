@@ -69,6 +69,32 @@ def _written(function: Any) -> Any:
 
 
 @dataclass(eq=False)
+class Regimes:
+    """Further compilations of a program whose lengths are open, for lengths that the first one's
+    loops are not made for (few rows and many want other loops).
+
+    make: compiles for the lengths of these arguments, the same ones being open.
+    """
+
+    make: Callable[[Sequence[Any], dict[str, Any]], Compiled]
+    others: list[Compiled] = field(default_factory=list)
+
+    def taking(
+        self, first: Compiled, values: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Compiled | None:
+        """The one that takes these arguments, compiled now if need be; None where something else
+        than a length is another."""
+        for other in self.others:
+            if other.mismatch(values) is None:
+                return other
+        if not first.differs_in_lengths_only(values):
+            return None
+        made = self.make(args, kwargs)
+        self.others.append(made)
+        return made if made.mismatch(values) is None else None
+
+
+@dataclass(eq=False)
 class Compiled:
     """A compiled function for one signature.
 
@@ -94,6 +120,7 @@ class Compiled:
     recompile: Callable[[Compiled, Options, str], Compiled]
     options: Options = EVERYTHING
     shown: Any = field(default=None, repr=False)  # the last report on it in a notebook
+    regimes: Regimes | None = field(default=None, repr=False)
 
     @property
     def graph(self) -> Graph:
@@ -210,6 +237,10 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = bind(self.capture.signature, args, kwargs)
         why = self.mismatch(values)
+        if why is not None and self.regimes is not None:
+            other = self.regimes.taking(self, values, args, kwargs)
+            if other is not None:
+                return other.run(values)
         if why is not None:
             raise NbcompError(f"{self.name} was compiled for other arguments: {why}")
         return self.run(values)
@@ -217,6 +248,11 @@ class Compiled:
     def mismatch(self, values: Sequence[Any]) -> str | None:
         """Why these bound arguments are not those it was compiled for; None if they are."""
         return interpret.mismatch(self.plan, tuple(values))
+
+    def differs_in_lengths_only(self, values: Sequence[Any]) -> bool:
+        """Whether these bound arguments are of the types it was compiled for, open lengths
+        aside."""
+        return interpret.fits_but_for_lengths(self.plan, tuple(values))
 
     def run(self, values: Sequence[Any]) -> Any:
         """Run on bound arguments that match."""

@@ -26,8 +26,10 @@ from nbcomp.frontend.bytecode.capture import Break, Places, break_of, supported_
 from nbcomp.frontend.bytecode.capture import capture as capture_bytecode
 from nbcomp.frontend.bytecode.machine import Stopped
 from nbcomp.frontend.result import bind
-from nbcomp.frontend.trace import Capture
+from nbcomp.frontend.session import NOTHING_OPEN, Openings
+from nbcomp.frontend.trace import Capture, signature_of
 from nbcomp.frontend.trace import capture as capture_by_tracing
+from nbcomp.openings import OpenLengths, of_annotations
 from nbcomp.parts import GENERATORS, Parts, Recompilation, signature_key, why_whole
 from nbcomp.pipeline import compile_captured
 from nbcomp.record import Location, Remark
@@ -36,6 +38,7 @@ from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import Plan
 
+SETTLED = 32  # lengths of open variants that the native entry takes at a time
 VARIANTS = 64  # signatures a jitted function keeps; the older half goes when there are more
 
 
@@ -46,7 +49,8 @@ class NumpyFallback(UserWarning):
 class Jit(Callable):
     """A function that is compiled when it is called, once for each signature.
 
-    `compiled` is the newest `Compiled`, `variants` are all of them that take whole calls; `parts`
+    `compiled` is the newest `Compiled`, `variants` are all of them that take whole calls; `lengths`
+    are those of arrays that are left open, since they differ from call to call; `parts`
     has those of a function with graph breaks, `breaks` where these are; `fallbacks` says what ran
     in NumPy instead.  `__wrapped__` is the Python function.
     """
@@ -61,6 +65,8 @@ class Jit(Callable):
         self.variants: list[Compiled] = []
         self.fallbacks: list[Unsupported] = []
         self.recompilations: list[Recompilation] = []
+        self.lengths = OpenLengths()
+        self._settled: list[tuple[Compiled, Plan]] = []
         self.parts: Parts | None = None
         self._places: Places = {}
         self._refused: set[Any] = set()
@@ -73,13 +79,10 @@ class Jit(Callable):
     def _entry(self) -> NativeFunction:
         """A native entry without plans; it knows the code and defaults as they are now."""
         self._definition = _definition(self.__wrapped__)
-        return NativeFunction(
-            self.__name__,
-            self.__doc__,
-            self.slow_path,
-            self.failed,
-            _signature(self.__wrapped__),
-        )
+        signature = _signature(self.__wrapped__)
+        if signature is not None:
+            self.lengths.declare(of_annotations(signature))
+        return NativeFunction(self.__name__, self.__doc__, self.slow_path, self.failed, signature)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The first call, which connects the native entry; calls that are watched; and all calls
@@ -245,6 +248,7 @@ class Jit(Callable):
         other code."""
         with self._lock:
             self.variants.clear()
+            self._settled.clear()
             self._refused.clear()
             if self.parts is not None and self.parts.code is not self.parts.function.__code__:
                 self.parts = None
@@ -266,25 +270,46 @@ class Jit(Callable):
         """The variant for these arguments, compiled now if it is new."""
         with self._lock:
             reason = self._mismatch(args, kwargs)
-            function, capture = self.__wrapped__, self._capture
-            made = compile_captured(function, functools.partial(capture, args, kwargs))
+            made = self._compiled(args, kwargs)
             self.variants.append(made)
             if reason:
                 where = made.location or Location("", 0)
                 self.recompilations.append(Recompilation(where, reason, made.compile_seconds))
             if len(self.variants) > VARIANTS:
                 for old in self.variants[: VARIANTS // 2]:
-                    self._native.remove(old.plan)
+                    self._forget(old)
                 del self.variants[: VARIANTS // 2]
-            if _native(made):
+            if _native(made) and made.plan.open is None:
                 self._native.add(made.plan)
             return made
 
-    def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture:
+    def _compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
+        """Compile for these arguments: with open lengths, where some differ from call to call or
+        are declared; where that cannot be, for these only."""
+        function, note = self.__wrapped__, None
+        if self.variants or self.lengths:
+            values = bind(signature_of(function), args, kwargs, function)
+            self.lengths.see(self.variants, values)
+        if self.lengths:
+            capture = functools.partial(self._capture, args, kwargs, self.lengths.names)
+            try:
+                made = compile_captured(function, capture, opened=True)
+                self.lengths.close(made)
+                return made
+            except Exception as error:  # if it is the user's, it is raised once more
+                note = Remark("missed", "lengths", f"lengths are not left open: {error}")
+        made = compile_captured(function, functools.partial(self._capture, args, kwargs))
+        if note is not None:
+            made.trace.heard.append(note)
+        return made
+
+    def _capture(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings = NOTHING_OPEN
+    ) -> Capture:
         """By its bytecode, where that is known; else by running it on tracers."""
         function = python_of(self.__wrapped__)
         if function is None or not supported_version():
-            traced = capture_by_tracing(self.__wrapped__, args, kwargs)
+            traced = capture_by_tracing(self.__wrapped__, args, kwargs, opened=opened)
             return (
                 traced
                 if function is None
@@ -292,7 +317,7 @@ class Jit(Callable):
             )
         if function.__code__.co_flags & GENERATORS:
             raise Unsupported(f"{self.__name__}: {why_whole(function)}")
-        return capture_bytecode(self.__wrapped__, args, kwargs, self._places)
+        return capture_bytecode(self.__wrapped__, args, kwargs, self._places, opened)
 
     def _mismatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Why the newest variant does not take these arguments; None if there is none yet."""
@@ -305,9 +330,9 @@ class Jit(Callable):
         """Run another compilation of the same signature in place of one of the variants."""
         with self._lock:
             position = self.variants.index(old)
-            self._native.remove(old.plan)
+            self._forget(old)
             self.variants[position] = new
-            if _native(new):
+            if _native(new) and new.plan.open is None:
                 self._native.add(new.plan)
 
     def _run(
@@ -317,11 +342,29 @@ class Jit(Callable):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
+        if variant.plan.open is not None and _native(variant):
+            self._settle(variant, values)
         try:
             return variant.run(values)
         except interpret.StepFailed as error:
             step, status = error.step, error.status
         return self.failed(args, variant.plan, step, status, kwargs)
+
+    def _settle(self, variant: Compiled, values: Sequence[Any]) -> None:
+        """Let the native entry take these lengths of a variant, and forget those of long ago."""
+        plan = interpret.settled(variant.plan, tuple(values))
+        with self._lock:
+            self._native.add(plan)
+            self._settled.append((variant, plan))
+            if len(self._settled) > SETTLED:
+                self._native.remove(self._settled.pop(0)[1])
+
+    def _forget(self, variant: Compiled) -> None:
+        """The native entry takes nothing of a variant any more."""
+        self._native.remove(variant.plan)
+        for entry in [e for e in self._settled if e[0] is variant]:
+            self._settled.remove(entry)
+            self._native.remove(entry[1])
 
     def failed(
         self,
@@ -375,7 +418,7 @@ def entry_of(compiled: Compiled) -> Any:
         lambda args, kwargs: compiled(*args, **kwargs),
         signature=_signature(compiled.function),
     )
-    if _native(compiled):
+    if _native(compiled) and compiled.plan.open is None:
         entry.add(compiled.plan)
     return entry.callable
 

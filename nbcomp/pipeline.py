@@ -8,21 +8,25 @@ Every step is recorded in the `Trace`; those that are optimisations can be left 
 from __future__ import annotations
 
 import inspect
+import operator
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from nbcomp.compiled import Compiled, CompiledKernel
+from nbcomp.compiled import Compiled, CompiledKernel, Regimes
+from nbcomp.conditions import Conditions, in_force
 from nbcomp.errors import NbcompError, PassError, ScheduleError, Unsupported
-from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, rebuild
-from nbcomp.frontend.trace import Capture, capture
+from nbcomp.frontend.location import here
+from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, bind, rebuild
+from nbcomp.frontend.trace import Capture, capture, signature_of
 from nbcomp.graph.branches import If, While, repeat
 from nbcomp.graph.ir import Graph, Node
-from nbcomp.graph.op import Input
+from nbcomp.graph.op import Input, Op
 from nbcomp.graph.passes.expand import expand
 from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
 from nbcomp.graph.passes.in_place import in_place
@@ -34,6 +38,7 @@ from nbcomp.graph.passes.windows import choose_windows
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
 from nbcomp.machine import Machine, host
+from nbcomp.openings import examples, of_types, tell, with_lengths
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.record import Snapshot, Trace
 from nbcomp.runtime.entry import NativeFunction
@@ -42,14 +47,17 @@ from nbcomp.runtime.plan import (
     Given,
     HostStep,
     LeftToPython,
+    OpenSizes,
     Output,
     Plan,
     Source,
     Step,
 )
 from nbcomp.runtime.pool import threads
+from nbcomp.runtime.sized import numbers
 from nbcomp.schedule.database import recorded
 from nbcomp.schedule.default import grain, schedule, seconds
+from nbcomp.sizes import Size, Symbol, is_open, symbols_of
 from nbcomp.target.base import Stage, Target
 from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
@@ -89,9 +97,21 @@ def _compile(
 ) -> Compiled:
     # A jitted function (which has variants) is compiled as the Python function it stands for.
     python = function.__wrapped__ if hasattr(function, "variants") else function
-    concrete = [_stand_in(a) for a in args]
-    named = {k: _stand_in(v) for k, v in kwargs.items()}
-    return compile_captured(python, partial(capture, python, concrete, named), target, options)
+    lengths = examples((*args, *kwargs.values()))
+    concrete = [_stand_in(a, lengths) for a in args]
+    named = {k: _stand_in(v, lengths) for k, v in kwargs.items()}
+    if not lengths:
+        return compile_captured(python, partial(capture, python, concrete, named), target, options)
+    signature = signature_of(python)
+    opened = of_types(bind(signature, args, kwargs, python), list(signature.parameters))
+
+    def made(args: Sequence[Any], kwargs: dict[str, Any]) -> Compiled:
+        take = partial(capture, python, args, kwargs, opened=opened)
+        compiled = compile_captured(python, take, target, options, opened=True)
+        compiled.regimes = Regimes(made)
+        return compiled
+
+    return made(concrete, named)
 
 
 def compile_captured(
@@ -99,11 +119,15 @@ def compile_captured(
     capture: Callable[[], Capture],
     target: Target | None = None,
     options: Options = EVERYTHING,
+    opened: bool = False,
 ) -> Compiled:
-    """Compile what `capture` gives for a function; for this machine, unless another is named."""
+    """Compile what `capture` gives for a function; for this machine, unless another is named.
+
+    opened: lengths may stay open in the capture.
+    """
     trace = Trace()
     start = time.perf_counter()
-    with trace.timed("capture"):
+    with trace.timed("capture"), Conditions(where=here).in_force() if opened else nullcontext():
         captured = capture()
     with trace.listening():
         return compile_capture(function, captured, trace, start, target or host_target(), options)
@@ -123,9 +147,11 @@ def compile_for(name: str, options: Options = EVERYTHING) -> Callable[..., Compi
     return partial(_compile, targets[name](), options)
 
 
-def _stand_in(value: Any) -> Any:
+def _stand_in(value: Any, lengths: Mapping[str, int]) -> Any:
     """Zeros of a type that is given without data."""
-    return np.zeros(value.shape, value.dtype) if isinstance(value, TensorType) else value
+    if not isinstance(value, TensorType):
+        return value
+    return np.zeros(with_lengths(value, lengths).shape, value.dtype)
 
 
 def compile_capture(
@@ -137,6 +163,22 @@ def compile_capture(
     options: Options = EVERYTHING,
 ) -> Compiled:
     """The rest of the pipeline, from a captured graph on."""
+    if captured.sizes is None:
+        return _compile_capture(function, captured, trace, start, target, options)
+    with captured.sizes.copy().in_force():
+        return _compile_capture(function, captured, trace, start, target, options)
+
+
+def _compile_capture(
+    function: Any,
+    captured: Capture,
+    trace: Trace,
+    start: float,
+    target: Target,
+    options: Options,
+) -> Compiled:
+    if captured.sizes is not None:
+        _check_open(captured.graph, target)
     results = results_of(captured)
     writes = _native_writes(captured) if results else {}
     graph = in_place(_with_strides(captured), writes)
@@ -157,6 +199,7 @@ def compile_capture(
     steps = tuple(_steps(program, kernels, target))
     compiled = tuple(kernels.values())
     plan = _plan(captured, program, steps, compiled, results)
+    tell(plan)
     return Compiled(
         name=graph.name,
         function=function,
@@ -175,6 +218,14 @@ def compile_capture(
         recompile=recompile,
         options=options,
     )
+
+
+def _check_open(graph: Graph, target: Target) -> None:
+    """Raise `Unsupported` for what is compiled for known lengths only."""
+    if any(isinstance(n.op, If | While) for n in graph.nodes):
+        raise Unsupported("the lengths of what control flow on values works on must be known")
+    if isinstance(target, InterpretedTarget):
+        raise Unsupported("loops are interpreted for known lengths only")
 
 
 def recompile(compiled: Compiled, options: Options, cpu: str = "host") -> Compiled:
@@ -267,7 +318,8 @@ def _schedule(kernel: Kernel, trace: Trace, options: Options, machine: Machine) 
     trace.record(lowered)
     if (written := options.schedule_of(kernel.name)) is not None:
         return _in_steps(kernel, written.play(kernel), trace)
-    if options.does_whole("loop") and not kernel.written:
+    open_sizes = any(is_open(b.shape) for b in kernel.buffers)
+    if options.does_whole("loop") and not kernel.written and not open_sizes:
         with trace.timed("schedule"):
             played = recorded(kernel, machine)
         if played:
@@ -346,10 +398,27 @@ def _view(slot: int, buffer: Buffer) -> tuple[int, DType, tuple[int, ...], tuple
 def _host_step(step: LibraryStep, target: Target) -> HostStep:
     inputs = tuple((slot, t.dtype, t.shape, strides) for slot, t, strides in step.inputs)
     outputs = tuple((slot, t.dtype, t.shape, _bytes(t)) for slot, t in step.outputs)
-    op = step.node.op
+    op = _fixed(step.node.op)
     if isinstance(op, If | While):
         return HostStep(_control(op, target), inputs, outputs, op.name)
     return HostStep(op.reference, inputs, outputs, f"numpy.{op.name}")
+
+
+def _fixed(op: Op) -> Op:
+    """An operator that NumPy runs, with the numbers it is told."""
+    found = {s for v in op.attributes().values() for s in _symbols(v)}
+    if not found:
+        return op
+    values = {symbol: operator.index(Size({(symbol,): 1})) for symbol in found}
+    made: Op = numbers(op, values)
+    return made
+
+
+def _symbols(value: Any) -> set[Symbol]:
+    """The symbols in an operator's attribute."""
+    if isinstance(value, tuple | list):
+        return set().union(*map(_symbols, value))
+    return symbols_of(value)
 
 
 def _bytes(t: TensorType) -> tuple[int, ...]:
@@ -419,6 +488,16 @@ class Results:
     finish: Callable[[tuple[Any, ...]], Any] | None
 
 
+@dataclass(frozen=True)
+class Finish:
+    """Puts outputs into the tree that a function returns."""
+
+    tree: Tree
+
+    def __call__(self, outputs: tuple[Any, ...]) -> Any:
+        return rebuild(self.tree, outputs, ())
+
+
 def results_of(captured: Capture) -> Results | None:
     """How the run time gives a result; None if what is returned is also written elsewhere."""
     written = _native_writes(captured)
@@ -436,7 +515,7 @@ def results_of(captured: Capture) -> Results | None:
         return Results(tuple(found), True, None)
     if type(tree) is tuple and tree == flat and flat:
         return Results(tuple(found), False, None)
-    return Results(tuple(found), False, lambda outputs: rebuild(tree, outputs, ()))
+    return Results(tuple(found), False, Finish(tree))
 
 
 def _numbered(tree: Tree, found: list[Out | Source], made: dict[int, Tree]) -> Tree:
@@ -519,7 +598,7 @@ def _plan(
     if results is not None:
         outputs = tuple(made[r.index] if isinstance(r, Out) else Given(r) for r in results.outputs)
     machine = host()
-    total = sum(len(k.groups) * seconds(s, machine) for k in kernels for s in k.kernel.stages)
+    total: Any = sum(len(k.groups) * seconds(s, machine) for k in kernels for s in k.kernel.stages)
     return Plan(
         guards=captured.guards,
         positional=captured.positional,
@@ -534,7 +613,21 @@ def _plan(
         seconds=total,
         disjoint=captured.disjoint,
         keep=tuple(k.code for k in kernels),
+        open=_open(captured.guards),
     )
+
+
+def _open(guards: Sequence[Any]) -> OpenSizes | None:
+    """What the plan leaves open, if anything is."""
+    conditions = in_force()
+    found = [
+        (symbol, index, axis)
+        for index, guard in enumerate(guards)
+        if isinstance(guard, ArrayGuard)
+        for axis, n in enumerate(guard.shape)
+        for symbol in symbols_of(n)
+    ]
+    return OpenSizes(tuple(found), conditions) if found and conditions is not None else None
 
 
 __all__ = ["compile", "compile_capture"]

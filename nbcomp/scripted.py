@@ -14,6 +14,7 @@ from typing import Any
 
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.script.capture import capture
+from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.ir import Graph
@@ -45,7 +46,10 @@ class Script(Jit):
         """
         return code(EditableGraph(self.graph))
 
-    def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture:
+    def _capture(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings = NOTHING_OPEN
+    ) -> Capture:
+        """By its source, for the lengths of these arguments."""
         return capture(self.__wrapped__, args, kwargs)
 
     def failed(

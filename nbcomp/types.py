@@ -1,10 +1,15 @@
-"""Tensor types: a NumPy dtype and a static shape.  `f32[128, 784]` spells one without data."""
+"""Tensor types: a NumPy dtype and a shape.  `f32[128, 784]` spells one without data.
+
+While something is compiled whose lengths are open, a shape may have a `Size` in the place of a
+number.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -56,17 +61,36 @@ class TensorType:
         return self._text
 
 
+@dataclass(frozen=True)
+class Dim:
+    """A length that is left open, by its name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Spec:
-    """A dtype that takes a shape in brackets: `f32[128, 784]` is a `TensorType`."""
+    """A dtype that takes a shape in brackets: `f32[128, 784]` is a `TensorType`.
+
+    A name stands for a length that is left open: `f32["n", 784]`; equal names are equal lengths.
+    """
 
     def __init__(self, dtype: type[np.generic]) -> None:
         self.dtype = np.dtype(dtype)
 
-    def __getitem__(self, shape: int | tuple[int, ...]) -> TensorType:
-        dims = shape if isinstance(shape, tuple) else (shape,)
-        if not all(isinstance(n, int) and n >= 0 for n in dims):
-            raise TypeError(f"a shape is made of whole numbers ≥ 0, not {shape!r}")
-        return TensorType(self.dtype, dims)
+    def __getitem__(self, shape: int | str | tuple[int | str, ...]) -> TensorType:
+        given = shape if isinstance(shape, tuple) else (shape,)
+        dims: list[Any] = []
+        for n in given:
+            named = isinstance(n, str) and n.isidentifier()
+            if not named and not (isinstance(n, int) and not isinstance(n, bool) and n >= 0):
+                raise TypeError(
+                    f"a shape is made of whole numbers ≥ 0 and names such as 'n', not {shape!r}"
+                )
+            dims.append(Dim(n) if isinstance(n, str) else n)
+        return TensorType(self.dtype, tuple(dims))
 
     def __repr__(self) -> str:
         return short(self.dtype)

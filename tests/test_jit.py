@@ -100,15 +100,15 @@ def test_python_numbers_are_run_time_values() -> None:
 
 def test_the_oldest_variants_go() -> None:
     @nbcomp.jit
-    def f(x: Any) -> Any:
-        return x + 1
+    def f(x: Any, kind: str) -> Any:
+        return x + len(kind)
 
+    x = np.ones(3)
     for n in range(1, VARIANTS + 10):
-        same(f(np.ones(n)), np.ones(n) + 1)
+        same(f(x, "k" * n), x + n)
     assert VARIANTS // 2 <= len(f.variants) <= VARIANTS
-    same(f(np.ones(1)), np.ones(1) + 1)  # again
+    same(f(x, "k"), x + 1)  # again
     assert f.compiled is f.variants[-1]
-    assert f.compiled.captured.inputs[0].shape == (1,)
 
 
 def test_keywords_and_defaults(rng: np.random.Generator) -> None:
@@ -708,7 +708,7 @@ def test_first_calls_from_several_threads_compile_once() -> None:
             same(f(x), np.exp(x) * 3 + np.sin(x))
 
     in_threads(8, run)
-    assert len(f.variants) == 20
+    assert len(f.variants) == 2  # the first length, and all others
 
 
 def test_equal_functions_may_be_compiled_at_once() -> None:

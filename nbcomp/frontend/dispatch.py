@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp import shapes
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.location import here, target_name
 from nbcomp.frontend.number import Number, known, symbol
@@ -27,6 +28,7 @@ from nbcomp.graph.op import Input
 from nbcomp.ops.lookup import find
 from nbcomp.ops.operand import cast, constant, supported
 from nbcomp.record import Location
+from nbcomp.sizes import Size
 
 MOST_CALLS = 20_000  # of NumPy's functions in one capture, as loops are unrolled
 Handler = Callable[..., Any]
@@ -158,6 +160,8 @@ def _in_range(args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args
 
     def checked(value: Any) -> Any:
+        if type(value) is Number and isinstance(value._value, Size):
+            return value if all(value._value <= np.iinfo(d).max for d in dtypes) else known(value)
         if type(value) is not Number or type(value._value) is not int:
             return value
         fits = all(np.iinfo(d).min <= value._value <= np.iinfo(d).max for d in dtypes)
@@ -327,11 +331,8 @@ def _layout(node: Node, function: Any, args: tuple[Any, ...]) -> tuple[Any, bool
     if not elementwise and function is not np.where:
         return None, False
     layouts = [a._place.layout if type(a) is Tracer else a for a in operands]
-    flags: Any = [["readonly"]] * len(layouts) + [["writeonly", "allocate"]]
-    dtypes = [None] * len(layouts) + [node.type.dtype]
     known_layout = all(a._place.storage.certain for a in operands if type(a) is Tracer)
-    iterator: Any = np.nditer([*layouts, None], ["zerosize_ok"], flags, dtypes)
-    return iterator.operands[-1], known_layout
+    return shapes.elementwise(layouts, node.shape, node.type.dtype), known_layout
 
 
 def _row_major(array: Any) -> bool:

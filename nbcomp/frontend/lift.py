@@ -39,9 +39,14 @@ from nbcomp.frontend.objects import add_methods, shadow, source_of, subclass
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Input
 from nbcomp.ops.operand import constant, supported
 from nbcomp.record import Remark
 from nbcomp.runtime.plan import LengthGuard, ObjectGuard, Source, ValueGuard
+from nbcomp.shapes import Shaped
+from nbcomp.sizes import is_open
+from nbcomp.types import contiguous_strides
 
 VALUES = (bool, str, bytes, complex, range, slice, np.dtype, frozenset)
 CONTAINERS = (tuple, list, dict)
@@ -66,6 +71,16 @@ _LIBRARIES = (
 def is_library(file: str) -> bool:
     """Whether this source file belongs to an installed package or to Python itself."""
     return file.startswith(_LIBRARIES)
+
+
+def _layout(node: Node, array: Any) -> Any:
+    """What the array's views are taken of: the array itself, if no length of it is open."""
+    assert isinstance(node.op, Input)
+    if not is_open(node.shape):
+        return array
+    strides = node.op.strides or contiguous_strides(node.shape)
+    steps = tuple(s * array.itemsize for s in strides)
+    return Shaped(array.dtype, node.shape, steps, bool(array.flags.writeable))
 
 
 class Lifter:
@@ -131,7 +146,7 @@ class Lifter:
             self.session.guard(ValueGuard(source, value))
             return value
         read = self.session.read(source, value, name)
-        place = Place(Storage(read.node, read, np.asarray(value)))
+        place = Place(Storage(read.node, read, _layout(read.node, np.asarray(value))))
         return Tracer(self.session, place, isinstance(value, np.generic))
 
     def _holder(self, value: Any, source: Source) -> Any:

@@ -22,7 +22,7 @@ from nbcomp.frontend.location import here
 from nbcomp.frontend.number import known
 from nbcomp.frontend.objects import Lifts, super_of, type_of
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.tracer import Tracer, holds_traced
+from nbcomp.frontend.tracer import Tracer, holds_traced, length_of
 from nbcomp.frontend.writes import CONVERSION, CREATION
 from nbcomp.runtime.plan import Source
 
@@ -289,6 +289,8 @@ def _builtins(lifter: LiftsModules) -> dict[str, Any]:
     changed["print"] = _refused("print", "print what the function returns")
     changed["__import__"] = import_module
     changed |= {"super": super_of(lifter), "type": type_of}
+    if lifter.session.opened:
+        changed["len"] = length_of
     return vars(builtins) | changed
 
 

@@ -18,8 +18,14 @@ import numpy as np
 from nbcomp.frontend.session import Session, attributed
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
+from nbcomp.ops.operand import as_node
+from nbcomp.sizes import Size, hint
 
 SYMBOLIC = {operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply}
+# What gives lengths of lengths, and what needs the number.
+LENGTHS = {operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod}
+PYTHON = (Size, int, float)
+PLAIN = {complex, hash, format, str, repr, round, math.trunc, operator.invert}
 
 
 class Number:
@@ -34,7 +40,7 @@ class Number:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return type(self._value)
+        return int if isinstance(self._value, Size) else type(self._value)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__array"):  # NumPy asks; a Python number has none
@@ -51,13 +57,23 @@ class Number:
 
 
 def known(value: Any) -> Any:
-    """The number itself, from now on assumed; anything else unchanged."""
+    """The number itself, from now on assumed (a length that is open stays so); anything else
+    unchanged."""
     if type(value) is not Number:
         return value
     session: Session = value._session
     session.check()
-    session.assume(value._roots)
+    if not isinstance(value._value, Size):
+        session.assume(value._roots)
     return value._value
+
+
+def length(session: Session, size: Any) -> Any:
+    """A length as the program sees it: a number, or what stands for one that is open."""
+    if not isinstance(size, Size):
+        return size
+    node = as_node(size)
+    return Number(session, size, node, frozenset((node,)))  # type: ignore[arg-type]
 
 
 def symbol(value: Any) -> Any:
@@ -75,6 +91,8 @@ def symbol(value: Any) -> Any:
 def _combine(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     """a ∘ b, one of them a number: symbolic for float sums and products, else by value."""
     left, right = (x._value if type(x) is Number else x for x in (a, b))
+    if isinstance(left, Size) or isinstance(right, Size):
+        return _sized(function, a, b, left, right)
     if type(left) not in (int, float, bool) or type(right) not in (int, float, bool):
         return (
             NotImplemented if _is_array(left) or _is_array(right) else function(known(a), known(b))
@@ -85,8 +103,41 @@ def _combine(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     return _symbolic(function, a, b, function(left, right))
 
 
+def _sized(function: Callable[[Any, Any], Any], a: Any, b: Any, left: Any, right: Any) -> Any:
+    """a ∘ b, one of them a length that is open: a length again, or a float read at run time."""
+    session: Session = (a if type(a) is Number else b)._session
+    if _is_array(left) or _is_array(right):
+        return NotImplemented
+    if function is operator.truediv and type(left) in PYTHON and type(right) in PYTHON:
+        return _quotient(session, a, b, left, right)
+    if type(left) is float or type(right) is float:
+        if function in SYMBOLIC:
+            values = (float(hint(v)) for v in (left, right))
+            return _symbolic(function, a, b, function(*values))
+        return function(_number_of(known(a)), _number_of(known(b)))
+    if function in LENGTHS:
+        return length(session, function(known(a), known(b)))
+    return function(_number_of(known(a)), _number_of(known(b)))
+
+
+def _quotient(session: Session, a: Any, b: Any, left: Any, right: Any) -> Any:
+    """A quotient with a length in it: a float that is read at run time.  By 0 it is Python's."""
+    if not right:
+        return operator.truediv(_number_of(known(a)), _number_of(known(b)))
+    with attributed():
+        top, by = (symbol(x) if type(x) is Number else float(x) for x in (a, b))
+        node = NUMPY[np.true_divide].trace(top, by)
+        roots = frozenset().union(*(x._roots for x in (a, b) if type(x) is Number))
+        return Number(session, hint(left) / hint(right), replace(node, weak=True), roots)
+
+
+def _number_of(value: Any) -> Any:
+    """The number itself, of a length too, which is fixed by that."""
+    return operator.index(value) if isinstance(value, Size) else value
+
+
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "__array_ufunc__") and type(value) is not Number
+    return hasattr(value, "__array_ufunc__") and type(value) not in (Number, Size)
 
 
 def _fits(*values: Any) -> bool:
@@ -125,7 +176,7 @@ def _divide(a: Any, b: Any) -> Any:
 def _negate(a: Any) -> Any:
     node = symbol(a)
     if type(a._value) is not float or not isinstance(node, Node):
-        return -known(a)
+        return length(a._session, -known(a))
     with attributed():
         negative = replace(NUMPY[np.negative].trace(node), weak=True)
         return Number(a._session, -a._value, negative, a._roots)
@@ -146,7 +197,9 @@ def _by_value(name: str, function: Callable[..., Any]) -> None:
     def method(self: Number, *args: Any) -> Any:
         if any(_is_array(a) for a in args):
             return NotImplemented
-        return function(known(self), *map(known, args))
+        if function in PLAIN:
+            return function(_number_of(known(self)), *map(known, args))
+        return length(self._session, function(known(self), *map(known, args)))
 
     setattr(Number, f"__{name}__", method)
 

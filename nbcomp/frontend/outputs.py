@@ -26,6 +26,8 @@ from nbcomp.frontend.tracer import STANDS_IN, Tracer
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Input, Op
 from nbcomp.ops.move import Transpose, transposed
+from nbcomp.shapes import Shaped
+from nbcomp.sizes import Size
 
 STATIC = (
     type(None),
@@ -159,6 +161,8 @@ class Outputs:
 
     def _number(self, value: Number) -> Tree:
         node = value._node
+        if isinstance(value._value, Size):
+            return Out(self.add(node), int)
         if isinstance(node.op, Input):
             read = self.session.read_of(node)
             assert read is not None
@@ -218,7 +222,11 @@ class Outputs:
         base = array = value._place.storage.stand_in()
         for op in value._place.views:
             array = op.reference(array)
-        if array.size and not np.may_share_memory(array, base):
+        if isinstance(array, Shaped):
+            shared = isinstance(base, Shaped) and array.memory is base.memory
+        else:
+            shared = not array.size or np.may_share_memory(array, base)
+        if not shared:
             raise self._unclear()
         return value._place.views
 

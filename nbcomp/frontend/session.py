@@ -7,21 +7,30 @@ and nodes, not tracers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from nbcomp.conditions import LEAST, in_force
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.unrolled import Unrolled
 from nbcomp.graph.interpreter import evaluate
 from nbcomp.graph.ir import Graph, Node, at, topological
 from nbcomp.graph.op import Constant, Input
+from nbcomp.ops.operand import Length
 from nbcomp.record import Location, Remark
 from nbcomp.runtime.plan import Guard, Source, ValueGuard
-from nbcomp.types import TensorType
+from nbcomp.sizes import is_open
+from nbcomp.types import TensorType, contiguous_strides
+
+# By the place of an array: the names of lengths that are left open, by their axes.
+Openings = Mapping[Source, Mapping[int, str]]
+NOTHING_OPEN: Openings = MappingProxyType({})
 
 
 @dataclass(eq=False)
@@ -53,11 +62,13 @@ class Session:
     sees in place of the lifted copy of a function, if not the copy.  Whoever starts it sets them.
     freezing: a value that is known at run time only, and needed now, is the example's from then on;
     `freezes` are the errors that say where.  varying: numbers that differ from call to call, whose
-    value must not be assumed.
+    value must not be assumed.  opened: lengths of arrays that are left open, under `conditions`.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, opened: Openings = NOTHING_OPEN) -> None:
         self.name = name
+        self.opened, self.conditions = opened, in_force()
+        self.sizes: dict[str, Any] = {}  # those that are open, by their names
         self.returns: Location | None = None  # the statement that gives the function's result
         self.closed = False
         self.calls = 0  # of NumPy's functions
@@ -102,10 +113,34 @@ class Session:
         if source not in self.reads:
             array = np.asarray(value)
             index, weak = len(self.reads), type(value) in (int, float)
-            tensor = TensorType(array.dtype, array.shape)
-            node = Node(Input(index, tensor, _strides(array)), (), tensor, None, name, weak)
+            shape, strides = self._open(source, array)
+            tensor = TensorType(array.dtype, shape)
+            node = Node(Input(index, tensor, strides), (), tensor, None, name, weak)
             self.reads[source] = self._by_node[node] = Read(source, value, node)
         return self.reads[source]
+
+    def _open(self, source: Source, array: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+        """Shape and strides in elements (None: row-major), the lengths that are left open as
+        sizes."""
+        names = self.opened.get(source)
+        shape: Any = array.shape
+        if not names or self.conditions is None:
+            return shape, _strides(array)
+        shape = tuple(
+            self._size(names[k], n) if k in names and n >= LEAST else n for k, n in enumerate(shape)
+        )
+        if array.flags.c_contiguous or not is_open(shape):
+            return shape, _strides(array)
+        if array.flags.f_contiguous:
+            return shape, contiguous_strides(shape[::-1])[::-1]
+        return shape, _strides(array)
+
+    def _size(self, name: str, seen: int) -> Any:
+        """The size of this name; the same in all arrays."""
+        assert self.conditions is not None
+        if name not in self.sizes:
+            self.sizes[name] = self.conditions.symbol(name, seen)
+        return self.sizes[name] if self.sizes[name].hint == seen else seen
 
     def guard(self, guard: Guard) -> None:
         """Remember an assumption, once."""
@@ -147,6 +182,9 @@ class Session:
     def assume(self, inputs: Iterable[Node]) -> None:
         """Make the present values of these number inputs part of what the compiled code assumes."""
         for node in inputs:
+            if isinstance(node.op, Length):
+                operator.index(node.op.size)  # fixes it
+                self.known_nodes.add(node)
             read = self.read_of(node)
             if read is not None:
                 if read.source in self.varying or (self.resumed and type(read.value) is float):

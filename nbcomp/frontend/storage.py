@@ -23,8 +23,9 @@ from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.op import Op
 from nbcomp.ops.index import put
 from nbcomp.ops.move import Diagonal
+from nbcomp.shapes import Shaped, empty
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any] | Shaped
 RUN_TIME_VIEW = (
     "an integer index known only at run time gives a view here; it can only be read, and only"
     " until the array is written to"
@@ -94,7 +95,7 @@ class Storage:
     def stand_in(self) -> Array:
         """An array with this one's dtype, shape and strides; its contents mean nothing."""
         if self.layout is None:
-            self.layout = np.empty(self.node.shape, self.node.type.dtype)
+            self.layout = empty(self.node.shape, self.node.type.dtype)
         return self.layout
 
 

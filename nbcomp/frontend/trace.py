@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.conditions import Conditions
 from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.dispatch import call, fresh
 from nbcomp.frontend.lift import Lifter
@@ -22,13 +23,15 @@ from nbcomp.frontend.location import returned_at
 from nbcomp.frontend.numpy_source import by_source
 from nbcomp.frontend.outputs import Outputs, Remade
 from nbcomp.frontend.result import Tree, bind, rebuild, resolve
-from nbcomp.frontend.session import Read, Session
+from nbcomp.frontend.session import NOTHING_OPEN, Openings, Read, Session
 from nbcomp.graph.control import Control, Result
 from nbcomp.graph.ir import Graph, Node, apply, rewrite, topological
 from nbcomp.graph.op import Constant, Input
 from nbcomp.ops.operand import Cast
 from nbcomp.record import Remark
 from nbcomp.runtime.plan import ArrayGuard, Guard, ObjectGuard, ScalarGuard, Source
+from nbcomp.sizes import is_open
+from nbcomp.types import contiguous_strides
 
 __all__ = ["Capture", "bind", "capture", "rebuild", "resolve"]
 
@@ -41,7 +44,8 @@ class Capture:
     function returns, see `rebuild`.  scalar_outputs: 0-d outputs that NumPy would hand out as NumPy
     scalars.  writes: the caller's arrays that the function changes, with the output that is their
     new content, to be copied after all outputs are computed.  disjoint: pairs of guards whose
-    arrays must not overlap.  frozen: where a value of the example decided.
+    arrays must not overlap.  frozen: where a value of the example decided.  sizes: what is assumed
+    about lengths that are open.
     """
 
     graph: Graph
@@ -54,6 +58,7 @@ class Capture:
     disjoint: tuple[tuple[int, int], ...] = ()
     remarks: tuple[Remark, ...] = ()
     frozen: tuple[CaptureError, ...] = ()
+    sizes: Conditions | None = None
 
     @property
     def single(self) -> bool:
@@ -65,9 +70,15 @@ _FIRST = Outputs.first
 
 
 def capture(
-    function: Any, args: Sequence[Any], kwargs: dict[str, Any], freeze: bool = False
+    function: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    freeze: bool = False,
+    opened: Openings = NOTHING_OPEN,
 ) -> Capture:
     """Trace a function on these arguments.
+
+    opened: lengths of arrays that are left open, where there are `Conditions` in force.
 
     freeze: where control flow depends on array values, take the way that these arguments take;
     `Capture.frozen` says where.  Otherwise that raises CaptureError.
@@ -77,7 +88,7 @@ def capture(
     """
     signature = signature_of(function)
     values = bind(signature, args, kwargs, function)
-    session, lifter = start(name_of(function))
+    session, lifter = start(name_of(function), opened)
     session.returns = returned_at(function)
     session.freezing = freeze
     copy = lifter.lift(function, Source("object", session.name, function))
@@ -93,9 +104,9 @@ def capture(
         session.closed = True
 
 
-def start(name: str) -> tuple[Session, Lifter]:
+def start(name: str, opened: Openings = NOTHING_OPEN) -> tuple[Session, Lifter]:
     """A capture of a function of this name, and what lifts the values for it."""
-    session = Session(name)
+    session = Session(name, opened)
     session.unrolled.root = run.__code__
     session.call = lambda f, a, k: call(session, f, a, k)
     lifter = Lifter(session)
@@ -207,6 +218,7 @@ def finish(
         _disjoint(used),
         (*session.remarks, *session.unrolled.remarks()),
         tuple(session.freezes),
+        session.conditions.copy() if session.sizes and session.conditions else None,
     )
 
 
@@ -232,7 +244,11 @@ def _guard(read: Read, node: Node, graph: Graph) -> ArrayGuard | ScalarGuard:
     assert isinstance(node.op, Input)
     slot, value = node.op.index, read.value
     if isinstance(value, np.ndarray):
-        return ArrayGuard(read.source, value.dtype, value.shape, value.strides, slot, read.written)
+        shape, strides = node.shape, value.strides
+        if is_open(shape):
+            steps = node.op.strides or contiguous_strides(shape)
+            strides = tuple(s * value.itemsize for s in steps)
+        return ArrayGuard(read.source, value.dtype, shape, strides, slot, read.written)
     if isinstance(value, np.generic):
         return ScalarGuard(read.source, type(value), slot)
     if isinstance(value, int):

@@ -22,12 +22,13 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.idioms import refusal
 from nbcomp.frontend.location import here
-from nbcomp.frontend.number import Number, known, symbol
+from nbcomp.frontend.number import Number, known, length, symbol
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.whole_numbers import FUNCTIONS, checked, is_counting
 from nbcomp.graph.ir import Node
 from nbcomp.ops.operand import constant
+from nbcomp.sizes import is_open
 from nbcomp.types import DType
 
 STANDS_IN = ", known at run time>"  # ends the representation of a tracer
@@ -70,8 +71,10 @@ class Tracer:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape."""
-        touch(self)
-        return self._type.shape
+        shape = shape_of(self)
+        if not is_open(shape):
+            return shape
+        return tuple(length(self._session, n) for n in shape)
 
     @shape.setter
     def shape(self, value: Any) -> None:
@@ -80,13 +83,13 @@ class Tracer:
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return len(self.shape)
+        return len(shape_of(self))
 
     @property
     def size(self) -> int:
         """Number of elements."""
         touch(self)
-        return self._type.size
+        return length(self._session, self._type.size)  # type: ignore[no-any-return]
 
     @property
     def itemsize(self) -> int:
@@ -289,6 +292,19 @@ def touch(tracer: Tracer) -> None:
         source.used = True
 
 
+def shape_of(tracer: Tracer) -> tuple[int, ...]:
+    """The shape as the compiler has it, with sizes for lengths that are open."""
+    touch(tracer)
+    return tracer._type.shape
+
+
+def length_of(value: Any) -> Any:
+    """`len(value)`, which of an array may be open."""
+    if type(value) is Tracer and value._type.shape:
+        return value.shape[0]
+    return len(value)
+
+
 def read(tracer: Tracer) -> Node:
     """The node of an array's present value."""
     touch(tracer)
@@ -429,7 +445,7 @@ def _python_kind(value: Any) -> type | None:
     """The type of a Python number, known at run time only or now."""
     if type(value) is Tracer:
         return value._python
-    return type(value._value) if type(value) is Number else type(value)
+    return value.__class__ if type(value) is Number else type(value)
 
 
 def _operand(value: Any) -> bool:

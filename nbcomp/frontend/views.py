@@ -20,12 +20,14 @@ from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.selection import Selection, selected
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.tracer import Tracer, read
+from nbcomp.frontend.tracer import Tracer, read, shape_of
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Op
 from nbcomp.ops.index import assign
 from nbcomp.ops.index import index as take_index
+from nbcomp.shapes import Shaped, asked, empty
+from nbcomp.sizes import Size, broadcast_shapes
 
 VIEWS = [
     np.transpose, np.permute_dims, np.matrix_transpose, np.linalg.matrix_transpose, np.swapaxes,
@@ -49,7 +51,7 @@ def path(result: Node, base: Node) -> tuple[Op, ...]:
 
 def _view(session: Session, x: Tracer, node: Node, layout: Any) -> Any:
     """The view of x with this node and layout; of a NumPy scalar, a new array or scalar."""
-    if x._scalar or not isinstance(layout, np.ndarray):
+    if x._scalar or not isinstance(layout, np.ndarray | Shaped):
         return fresh(session, node, scalar=True)
     return Tracer(session, x._place.view(path(node, read(x)), layout))
 
@@ -64,7 +66,7 @@ def _handler_of(function: Any) -> Any:
             x = fresh(session, x)
         if type(x) is not Tracer:
             return constants(session, function(x, *args, **kwargs))
-        layout = function(x._place.layout, *args, **kwargs)
+        layout = function(asked(x._place.layout, *args, *kwargs.values()), *args, **kwargs)
         if layout is x._place.layout:
             return x
         node = tracer.trace(read(x), *args, **kwargs)
@@ -113,8 +115,8 @@ def _sliding_window_view(
 @handles(np.broadcast_arrays)
 def _broadcast_arrays(session: Session, *args: Any, subok: bool = False) -> Any:
     arrays = [adopt_array(session, a) for a in args]
-    shape = np.broadcast_shapes(*(x.shape for x in arrays))
-    return tuple(x if x.shape == shape else _broadcast(session, x, shape) for x in arrays)
+    shape = broadcast_shapes(*map(shape_of, arrays))
+    return tuple(x if shape_of(x) == shape else _broadcast(session, x, shape) for x in arrays)
 
 
 def _broadcast(session: Session, x: Tracer, shape: tuple[int, ...]) -> Any:
@@ -154,7 +156,7 @@ def _reshape(
     shape = deep(known, shape)
     x = adopt_array(session, a)
     node = NUMPY[np.reshape].trace(read(x), shape, order=_order(x, order))
-    copied = np.empty(node.shape, node.type.dtype, "F") if order == "F" else None
+    copied = empty(node.shape, node.type.dtype, "F") if order == "F" else None
     if copy:
         return fresh(session, node, x._scalar, layout=copied)
     try:
@@ -223,7 +225,9 @@ def _atleast_of(function: Any) -> Any:
             layout = function(x._place.layout)
             node = NUMPY[np.reshape].trace(read(x), layout.shape)
             results.append(
-                x if layout.shape == x.shape and not x._scalar else _view(session, x, node, layout)
+                x
+                if layout.shape == shape_of(x) and not x._scalar
+                else _view(session, x, node, layout)
             )
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -272,18 +276,22 @@ def _static(session: Session, index: Any) -> Any:
 
 def _as_index(x: Number) -> int:
     """A Python number as an index.  Raises NumPy's IndexError for a float."""
+    if isinstance(x._value, Size):
+        return known(x)
     if not hasattr(type(x._value), "__index__"):
         np.empty(0)[x._value]  # type: ignore[index]
     return operator.index(x)
 
 
 def _bound(session: Session, value: Any) -> Any:
+    if type(value) is Number and isinstance(value._value, Size):
+        return known(value)
     return value if value is None else operator.index(value)
 
 
 def _is_basic(index: tuple[Any, ...]) -> bool:
     return all(
-        (isinstance(i, int | np.integer | slice | EllipsisType) and not isinstance(i, bool))
+        (isinstance(i, int | np.integer | Size | slice | EllipsisType) and not isinstance(i, bool))
         or i is None
         for i in index
     )
@@ -330,7 +338,7 @@ def _run_time_view(session: Session, x: Tracer, node: Node, index: Any) -> Trace
 
 def _whole(index: tuple[Any, ...], ndim: int) -> bool:
     """Whether the index names one element, which NumPy hands out as a scalar."""
-    return len(index) == ndim and all(isinstance(i, int | np.integer) for i in index)
+    return len(index) == ndim and all(isinstance(i, int | np.integer | Size) for i in index)
 
 
 def _is_run_time_mask(index: Any, shape: tuple[int, ...]) -> bool:

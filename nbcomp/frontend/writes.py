@@ -6,6 +6,7 @@ functions of NumPy write, and which arrays they make.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.ops.index import assign
 from nbcomp.ops.operand import cast, supported
+from nbcomp.shapes import empty
 
 # Functions that write to their first argument, and what they say of one that is read-only.
 WRITERS = {
@@ -109,7 +111,7 @@ def _copied(session: Session, x: Tracer, node: Node, order: str) -> Tracer:
 
 
 def _laid_out(session: Session, node: Node, order: Any, scalar: bool = False) -> Tracer:
-    layout = np.empty(node.shape, node.type.dtype, order)
+    layout = empty(node.shape, node.type.dtype, order)
     return fresh(session, node, scalar, layout=layout)
 
 
@@ -288,7 +290,7 @@ def _asfortranarray(session: Session, a: Any, dtype: Any = None, **rest: Any) ->
 
 @handles(np.shape)
 def _shape(session: Session, a: Any) -> tuple[int, ...]:
-    return a.shape if type(a) is Tracer else adopt_array(session, a).shape
+    return (a if type(a) is Tracer else adopt_array(session, a)).shape
 
 
 @handles(np.ndim)
@@ -299,7 +301,7 @@ def _ndim(session: Session, a: Any) -> int:
 @handles(np.size)
 def _size(session: Session, a: Any, axis: Any = None) -> int:
     shape = _shape(session, a)
-    return int(np.prod(shape, dtype=np.int64)) if axis is None else shape[axis]
+    return math.prod(shape) if axis is None else shape[known(axis)]
 
 
 @handles(np.real)

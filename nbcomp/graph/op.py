@@ -30,6 +30,8 @@ import numpy as np
 
 from nbcomp.graph.numpy_function import traces
 from nbcomp.loop.grammar import Expr
+from nbcomp.shapes import empty
+from nbcomp.sizes import is_open
 from nbcomp.types import TensorType
 
 if TYPE_CHECKING:
@@ -113,6 +115,8 @@ def _printed(value: Any) -> str:
 
 def phantom(t: TensorType) -> Any:
     """An array of any size without storage, for asking NumPy about types."""
+    if is_open(t.shape):
+        return empty(t.shape, t.dtype)
     return np.broadcast_to(np.ones((), t.dtype), t.shape)
 
 
@@ -237,7 +241,9 @@ class Composite(Op):
         return None
 
     def infer(self, *types: TensorType) -> TensorType:
-        return _expanded_type(self, types)
+        # What was assumed about open sizes must be noted each time.
+        known = not any(is_open(t.shape) for t in types)
+        return (_expanded_type if known else _expanded_type.__wrapped__)(self, types)
 
 
 @lru_cache(maxsize=4096)

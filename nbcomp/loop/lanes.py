@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nbcomp.loop.grammar import Accumulate, Affine, Expr, For, Let, Load, Store, children, walk
+from nbcomp.sizes import Size
 
 
 def lanes_of(stmt: For, vector_bytes: int) -> int:
@@ -16,7 +17,8 @@ def lanes_of(stmt: For, vector_bytes: int) -> int:
             widest = max(widest, _widest(s.value))
     lanes = max(2, vector_bytes // widest)
     if isinstance(stmt.extent, Affine) and not stmt.extent.terms:
-        while lanes > 2 and stmt.extent.constant <= lanes // 2:
+        extent = stmt.extent.constant
+        while not isinstance(extent, Size) and lanes > 2 and extent <= lanes // 2:
             lanes //= 2
     return lanes
 

@@ -31,7 +31,7 @@ def gemm_layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[bool,
     for each of these numbers.
     """
     (rows, columns), (down, across) = shape[-2:], strides[-2:]
-    if max(rows, columns, down, across) >= 1 << 31:
+    if any(n >= 1 << 31 for n in (rows, columns, down, across)):
         return None
     if (across == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1):
         return False, max(down if rows > 1 else columns, columns, 1)

@@ -24,6 +24,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.lowering.elements import Index
 from nbcomp.lowering.group import AXES
 from nbcomp.lowering.reductions import BLOCK, LONG, SPLIT, Reduction
+from nbcomp.sizes import Size, leaves_rest
 from nbcomp.types import INT64
 
 DEEP = 8  # rows added to an accumulator while it is in a register
@@ -135,13 +136,16 @@ class Columns(Reduction):
             ) as index:
                 add(rows, dict(zip(others, index, strict=True)))
 
-        if isinstance(extent, int):
+        if not isinstance(extent, Expr):
             whole, left = divmod(extent, DEEP)
             if whole:
                 with self.writer.loop("r", whole, self.location) as r:
                     start = index_add(base, index_scale(r, DEEP))
                     nest([index_add(start, affine(d)) for d in range(DEEP)])
-            if left:
+            if isinstance(left, Size):
+                with self.writer.loop("s", left, self.location) as r:
+                    nest([index_add(index_add(base, affine(whole * DEEP)), r)])
+            elif left:
                 nest([index_add(base, affine(whole * DEEP + d)) for d in range(left)])
             return
         with self.writer.loop("r", extent, self.location) as r:
@@ -198,8 +202,7 @@ class Columns(Reduction):
                 block, tile, width, lambda where, _: self.start_columns(accumulators, where)
             )
             base = index_scale(piece, chunk)
-            whole = extent // chunk
-            if whole * chunk == extent:
+            if not leaves_rest(extent, chunk):
                 self.add_rows(at, axis, chunk, base, block, tile, width, accumulators)
             else:
                 self.add_uneven(at, axis, extent, chunk, piece, block, tile, width, accumulators)

@@ -30,6 +30,7 @@ from nbcomp.loop.grammar import (
     const,
 )
 from nbcomp.lowering.writer import Writer
+from nbcomp.sizes import hint
 
 Index = tuple[Expr, ...]
 # Asks for elements of other nodes, is sent their values, and returns its own.
@@ -52,7 +53,7 @@ class Elements:
         self.uses: Counter[Node] = Counter()
         for node in nodes:
             for operand in node.inputs:  # what is spread over more elements is used more than once
-                spread = operand.type.size < node.type.size
+                spread = hint(operand.type.size) < hint(node.type.size)
                 self.uses[base_of(operand)] += 2 if spread else 1
         self._depths: dict[int, tuple[Expr, int]] = {}
 

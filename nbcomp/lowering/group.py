@@ -29,6 +29,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.lowering.elements import Elements, Index, broadcast_index
 from nbcomp.lowering.writer import Writer
 from nbcomp.record import remark
+from nbcomp.sizes import among
 from nbcomp.types import DType, contiguous_strides
 
 AXES = "ijklmnpq"
@@ -168,7 +169,7 @@ class GroupLowering:
     def component_indices(self, node: Node, at: dict[int, Affine]) -> Iterator[Index]:
         """A node's own indices at one point of the loops: one, or one per component."""
         space, components = self.group.space, self.group.components
-        if node.shape == space:
+        if among(node.shape, (space,)):
             for position in np.ndindex(*(space[k] for k in components)):
                 fixed = dict(zip(components, position, strict=True))
                 yield tuple(
@@ -184,7 +185,7 @@ class GroupLowering:
         rest = [k for k in whole if k in gone and k not in components]
         for dropped in ((), tuple(gone), components, tuple(rest)):
             left = [k for k in whole if k not in dropped]
-            if node.shape == tuple(1 if k in gone else space[k] for k in left):
+            if among(node.shape, (tuple(1 if k in gone else space[k] for k in left),)):
                 return tuple(affine(0) if k in gone else at[k] for k in left)
         raise AssertionError(f"{node.op.name} of shape {node.shape} in the space {space}")
 

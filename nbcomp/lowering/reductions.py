@@ -30,6 +30,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.lowering.elements import Elements, Index
 from nbcomp.lowering.group import GroupLowering
 from nbcomp.lowering.writer import Writer
+from nbcomp.sizes import among, leaves_rest
 from nbcomp.types import INT64
 
 BLOCK = 2048  # terms added up before their sum joins others: bounds the rounding error of long sums
@@ -125,7 +126,7 @@ class Reduction(GroupLowering):
         space, components = self.group.space, self.group.components
         dropped = tuple(n for k, n in enumerate(space) if k not in components)
         ones = tuple(1 if k in components else n for k, n in enumerate(space))
-        return node.shape in (space, dropped, ones)
+        return among(node.shape, (space, dropped, ones))
 
     def full_output_phases(self) -> list[int]:
         return [self.phases[n] for n in self.outputs if self.is_full_output(n)]
@@ -147,7 +148,7 @@ class Reduction(GroupLowering):
 
     def block_extent(self, block: Affine, chunk: int, extent: int) -> Expr | int:
         """Iterations of a block: `chunk`, fewer in the last one."""
-        if extent % chunk == 0 or extent <= chunk:
+        if extent <= chunk or not leaves_rest(extent, chunk):
             return min(chunk, extent)
         left = index_scale(block, -chunk, extent)
         return Apply(INT64, "minimum", (affine(chunk), left))
@@ -232,9 +233,12 @@ class Reduction(GroupLowering):
         """The indices of a per-row node: one, or one per component it keeps."""
         space, axes, components = self.group.space, self.group.axes, self.group.components
         keeps = [k for k in range(len(space)) if k not in axes]
-        with_components = node.shape in (
-            tuple(space[k] for k in keeps),
-            tuple(1 if k in axes else n for k, n in enumerate(space)),
+        with_components = among(
+            node.shape,
+            (
+                tuple(space[k] for k in keeps),
+                tuple(1 if k in axes else n for k, n in enumerate(space)),
+            ),
         )
         if not components or not with_components:
             yield self.reduced_index(node, at, gone)

@@ -26,6 +26,7 @@ from nbcomp.loop.grammar import (
     walk_expr,
 )
 from nbcomp.record import Location
+from nbcomp.sizes import is_one
 
 
 @dataclass
@@ -98,7 +99,7 @@ class Writer:
         self, base: str, extent: int | Expr, location: Location | None = None
     ) -> Iterator[Affine]:
         """A serial loop; yields its index.  A loop of one iteration is not written at all."""
-        if extent == 1:
+        if not isinstance(extent, Expr) and is_one(extent):
             yield affine(0)
             return
         var = self.fresh(base)
@@ -106,7 +107,7 @@ class Writer:
         self.frames.append(_Frame())
         yield loop_var(var)
         frame = self.frames.pop()
-        size = affine(extent) if isinstance(extent, int) else extent
+        size = extent if isinstance(extent, Expr) else affine(extent)
         self.add(For(var, size, tuple(frame.stmts), location=location))
 
     @contextmanager

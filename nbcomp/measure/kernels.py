@@ -89,6 +89,7 @@ def _samples(
     values = bind(compiled.capture.signature, copies[0], copies[1])
     if why := interpret.mismatch(plan, values):
         raise NbcompError(f"{compiled.name} was compiled for other arguments: {why}")
+    plan = interpret.settled(plan, tuple(values))
     frame = interpret.framed(plan, values)
     runs = [nothing(), *(interpret.prepared(step, frame) for step in plan.steps)]
     taken: list[list[float]] = [[] for _ in runs]

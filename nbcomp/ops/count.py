@@ -21,6 +21,7 @@ from nbcomp.ops.operand import (
     integers,
     traced,
 )
+from nbcomp.sizes import broadcast_shapes
 from nbcomp.types import FLOAT32, FLOAT64, INT64, TensorType
 
 # -------------------------------------------------------------------------------------------- bins
@@ -189,7 +190,7 @@ class RavelMultiIndex(Library, name="ravel_multi_index"):
     dims: tuple[int, ...]
 
     def infer(self, *types: TensorType) -> TensorType:
-        return TensorType(INT64, np.broadcast_shapes(*(t.shape for t in types)))
+        return TensorType(INT64, broadcast_shapes(*(t.shape for t in types)))
 
     def reference(self, *arrays: Any) -> Any:
         return np.ravel_multi_index(arrays, self.dims)

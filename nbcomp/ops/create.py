@@ -6,6 +6,7 @@ else that is known now (linspace, small tables) is a constant, computed by NumPy
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,7 @@ from nbcomp.ops.operand import (
     operand,
     supported,
 )
+from nbcomp.sizes import Size, is_open
 from nbcomp.types import BOOL, INT64, DType, TensorType
 
 CONSTANT_LIMIT = 4096  # elements of a range that are kept rather than computed
@@ -169,6 +171,8 @@ def iota(size: int) -> Node:
 
 @traces(np.arange)
 def _arange(*args: Any, dtype: Any = None, **others: Any) -> Node:
+    if is_open(args) and not others and (found := _open_range(args, dtype)) is not None:
+        return found
     table = _table(np.arange, *args, dtype=dtype, **others)
     size = table.type.size
     if (
@@ -179,6 +183,22 @@ def _arange(*args: Any, dtype: Any = None, **others: Any) -> Node:
         return table
     first, second = (int(v) for v in table.op.value[:2])
     return apply(Iota(table.type.dtype, size, first, second - first))
+
+
+def _open_range(args: tuple[Any, ...], dtype: Any) -> Node | None:
+    """A range of whole numbers whose length is open; None where its sizes have to be fixed."""
+    if not all(isinstance(a, int | np.integer | Size) for a in args) or len(args) > 3:
+        return None
+    start, stop, step = (0, *args, 1)[:3] if len(args) == 1 else (*args, 1)[:3]
+    kind = INT64 if dtype is None else supported(dtype)
+    if isinstance(step, Size) or step == 0 or (kind.kind == "f" and (start, step) != (0, 1)):
+        return None
+    span = stop - start if step > 0 else start - stop
+    size = (span + abs(step) - 1) // abs(step) if span > 0 else 0
+    if kind.kind in "iu" and not size <= int(np.iinfo(kind.str).max):
+        return None
+    made = apply(Iota(kind if kind.kind in "iu" else INT64, size, start, step))
+    return cast(made, kind)
 
 
 @traces(np.linspace)
@@ -220,6 +240,7 @@ def _geomspace(
 
 def _table(function: Any, *args: Any, **kwargs: Any) -> Node:
     """An array that is known now, made by NumPy."""
+    args = tuple(operator.index(a) if isinstance(a, Size) else a for a in args)
     if holds_node([*args, *kwargs.values()]):
         raise Unsupported(
             f"np.{function.__name__} of values computed from the inputs is not compiled",

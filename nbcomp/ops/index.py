@@ -33,6 +33,7 @@ from nbcomp.ops.move import (
 )
 from nbcomp.ops.operand import as_node, broadcast_to, constant, holds_node, integer, operand
 from nbcomp.ops.pieces import Assign
+from nbcomp.sizes import Size, broadcast_shapes
 from nbcomp.types import BOOL, FLOAT32, INT64, TensorType
 
 # --------------------------------------------------------------------------- integer-array indexing
@@ -50,7 +51,7 @@ class Gather(Library, name="gather"):
 
     def infer(self, *types: TensorType) -> TensorType:
         x, *indices = types
-        shape = np.broadcast_shapes(*(t.shape for t in indices))
+        shape = broadcast_shapes(*(t.shape for t in indices))
         rest = tuple(n for k, n in enumerate(x.shape) if k not in self.axes)
         first = self.axes[0] if adjacent(self.axes) else 0
         return TensorType(x.dtype, (*rest[:first], *shape, *rest[first:]))
@@ -206,7 +207,7 @@ def _is_advanced(item: Any) -> bool:
 
 def _counts(item: Any) -> bool:
     """Whether an entry is an index array, as whole numbers are beside index arrays."""
-    return isinstance(item, Node | int)
+    return isinstance(item, Node | int | Size)
 
 
 def _index_array(item: Any) -> Node:
@@ -264,7 +265,7 @@ def _complain_if_wrong(items: list[Any], key: Any, node: Node) -> None:
     used = sum(i is not None and i is not Ellipsis for i in items)
     shapes = [i.shape for i in items if isinstance(i, Node)]
     try:
-        np.broadcast_shapes(*shapes)
+        broadcast_shapes(*shapes)
     except ValueError:
         used = len(node.shape) + 1
     if used > len(node.shape) or sum(i is Ellipsis for i in items) > 1:
@@ -314,7 +315,7 @@ def _views(items: list[Any], shape: tuple[int, ...]) -> list[View]:
             cuts.append(item)
             place += 1
         else:
-            at = int(item) % shape[len(cuts)]
+            at = item % shape[len(cuts)]
             drop.append(len(cuts))
             cuts.append(slice(at, at + 1))
     cut = Slice.of(cuts, shape)
@@ -340,7 +341,7 @@ def index(node: Node, key: Any) -> Node:
 
 def _to_front(parsed: Key, result: Node) -> list[int]:
     """The order of axes that brings those of the index arrays to the front."""
-    rank = len(np.broadcast_shapes(*(i.shape for i in parsed.indices)))
+    rank = len(broadcast_shapes(*(i.shape for i in parsed.indices)))
     moved = list(range(parsed.axes[0], parsed.axes[0] + rank))
     return moved + [k for k in range(len(result.shape)) if k not in moved]
 

@@ -62,7 +62,7 @@ def _sequence(arrays: Any) -> Sequence[Any]:
 @traces(np.stack)
 def _stack(arrays: Any, axis: Any = 0, dtype: Any = None, casting: str = "same_kind") -> Node:
     nodes = list(map(as_node, _sequence(arrays)))
-    if len({n.shape for n in nodes}) != 1:
+    if not nodes or any(n.shape != nodes[0].shape for n in nodes):
         np.stack([np.empty(n.shape) for n in nodes], axis)  # raises
     where = normal_axis(axis, len(nodes[0].shape) + 1)
     target = result_type(*nodes) if dtype is None else supported(dtype)

@@ -15,6 +15,7 @@ from nbcomp.graph.numpy_function import traces
 from nbcomp.graph.op import Library, Sample
 from nbcomp.ops.move import reshaped, sliced
 from nbcomp.ops.operand import as_node, supported, traced
+from nbcomp.sizes import broadcast_shapes
 from nbcomp.types import INT64, DType, TensorType
 
 
@@ -94,7 +95,7 @@ class Solve(Library, name="solve"):
         rows = b.shape[0] if vector else b.shape[-2]
         if rows != a.shape[-1]:
             np.linalg.solve(np.empty(a.shape), np.empty(b.shape))
-        batch = np.broadcast_shapes(a.shape[:-2], () if vector else b.shape[:-2])
+        batch = broadcast_shapes(a.shape[:-2], () if vector else b.shape[:-2])
         inner = (rows,) if vector else (rows, b.shape[-1])
         return TensorType(_dtype(np.linalg.solve, a, b), (*batch, *inner))
 

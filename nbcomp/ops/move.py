@@ -21,6 +21,8 @@ from nbcomp.graph.op import Op, Sample, View, phantom
 from nbcomp.loop.grammar import Expr, affine, index_add, index_scale
 from nbcomp.ops import values
 from nbcomp.ops.operand import as_node, ask, integer, integers, normal_axis
+from nbcomp.shapes import Shaped, asked
+from nbcomp.sizes import broadcast_shapes, cut
 from nbcomp.types import FLOAT32, TensorType
 
 
@@ -105,7 +107,7 @@ class BroadcastTo(View, name="broadcast_to"):
     def infer(self, *types: TensorType) -> TensorType:
         (t,) = types
         if t.shape != self.shape:
-            np.broadcast_to(phantom(t), self.shape)  # raises where it cannot be done
+            np.broadcast_to(asked(phantom(t), self.shape), self.shape)  # raises where it cannot
         return TensorType(t.dtype, self.shape)
 
     def reference(self, *arrays: Any) -> Any:
@@ -137,6 +139,8 @@ class Slice(View, name="slice"):
         return tuple(map(_slice, self.start, self.step, self.size))
 
     def reference(self, *arrays: Any) -> Any:
+        if isinstance(arrays[0], Shaped):
+            return arrays[0].stepped(self.step, self.size)
         key: Any = (*self.key(), ...)
         return np.asarray(arrays[0])[key]
 
@@ -155,9 +159,9 @@ class Slice(View, name="slice"):
     @classmethod
     def of(cls, key: Sequence[slice], shape: Sequence[int]) -> Slice:
         """The operator for one slice per axis, after Python's `slice.indices`."""
-        ranges = [range(*k.indices(n)) for k, n in zip(key, shape, strict=True)]
-        start, step = tuple(r.start if r else 0 for r in ranges), tuple(r.step for r in ranges)
-        return cls(start, step, tuple(map(len, ranges)))
+        cuts = [cut(k, n) for k, n in zip(key, shape, strict=True)]
+        start, step, size = zip(*cuts, strict=True) if cuts else ((), (), ())
+        return cls(tuple(start), tuple(step), tuple(size))
 
 
 def _slice(start: int, step: int, size: int) -> slice:
@@ -372,7 +376,7 @@ def _broadcast_to(array: Any, shape: Any) -> Node:
 @traces(np.broadcast_arrays)
 def _broadcast_arrays(*args: Any) -> tuple[Node, ...]:
     nodes = [as_node(a) for a in args]
-    shape = np.broadcast_shapes(*(n.shape for n in nodes))
+    shape = broadcast_shapes(*(n.shape for n in nodes))
     return tuple(_broadcast_to(n, shape) for n in nodes)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,12 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.numpy_function import NUMPY
-from nbcomp.graph.op import Constant, Elementwise, Sample, phantom
+from nbcomp.graph.op import Constant, Elementwise, Sample, Source, phantom
 from nbcomp.loop import grammar
 from nbcomp.loop.grammar import Expr
 from nbcomp.ops import values
-from nbcomp.types import FLOAT64, DType, TensorType
+from nbcomp.sizes import Size, broadcast_shapes
+from nbcomp.types import FLOAT64, INT64, DType, TensorType
 
 NUMBERS = (bool, int, float)
 
@@ -85,6 +86,26 @@ class Cast(Elementwise, name="cast", numpy=[np.astype] if hasattr(np, "astype") 
             yield Sample(cls(np.dtype(np.float32)), (values.ordinary(rng, np.int16, shape),))
 
 
+@dataclass(frozen=True)
+class Length(Source, name="length"):
+    """A whole number made of lengths that are open while compiling"""
+
+    size: Any  # a `Size`
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return TensorType(INT64, ())
+
+    def reference(self, *arrays: Any) -> Any:
+        return np.int64(operator.index(self.size))
+
+    def element(self, index: tuple[Expr, ...], result: TensorType) -> Expr:
+        return grammar.affine(self.size)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        yield Sample(cls(7), ())
+
+
 def convert(value: Expr, dtype: DType) -> Expr:
     """The expression as this dtype."""
     return value if value.dtype == dtype else grammar.Cast(dtype, value)
@@ -106,6 +127,8 @@ def as_node(value: Any) -> Node:
     """
     if isinstance(value, Node):
         return value
+    if isinstance(value, Size):
+        return replace(apply(Length(value)), weak=True)
     if isinstance(value, list | tuple) and holds_node(value):
         return traced(np.array, value)
     if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.memmap):
@@ -132,7 +155,7 @@ def holds_node(value: Any) -> bool:
     """Whether there is a node in this nested list."""
     if isinstance(value, list | tuple):
         return any(holds_node(v) for v in value)
-    return isinstance(value, Node)
+    return isinstance(value, Node | Size)
 
 
 def cast(node: Node, dtype: DType) -> Node:
@@ -181,6 +204,8 @@ def weak_type(value: Any) -> type | None:
     """
     if isinstance(value, Node):
         return {"i": int, "f": float}.get(value.type.dtype.kind) if value.weak else None
+    if isinstance(value, Size):
+        return int
     return type(value) if type(value) in (int, float) else None
 
 
@@ -192,8 +217,14 @@ def stand_in(value: Any) -> Any:
         weak = weak_type(value)
         return phantom(value.type) if weak is None else weak(1)
     if isinstance(value, list | tuple):
-        return type(value)(stand_in(v) for v in value) if holds_node(value) else value
+        return type(value)(map(stand_in, value)) if any(map(_nodes, value)) else value
     return value
+
+
+def _nodes(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_nodes, value))
+    return isinstance(value, Node)
 
 
 def ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -220,9 +251,9 @@ def _type_in(value: Any) -> Any:
 def broadcast_shape(function: Callable[..., Any], *types: TensorType) -> tuple[int, ...]:
     """The common shape; where there is none, `function` is asked to raise its own error."""
     with contextlib.suppress(ValueError):
-        return np.broadcast_shapes(*(t.shape for t in types))
+        return broadcast_shapes(*(t.shape for t in types))
     function(*(phantom(t) for t in types))  # raises
-    return np.broadcast_shapes(*(t.shape for t in types))
+    return broadcast_shapes(*(t.shape for t in types))
 
 
 def traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
@@ -259,7 +290,7 @@ def normal_axis(axis: Any, ndim: int) -> int:
 
 
 def integer(value: Any, what: str = "an axis, shape or size") -> int:
-    """A whole number known now.
+    """A whole number known now, or a length that is open.
 
     Raises `Unsupported` for one that is computed at run time: it would decide a shape.
     """
@@ -268,7 +299,7 @@ def integer(value: Any, what: str = "an axis, shape or size") -> int:
             f"{what} must be known when compiling, but this one is computed from the inputs",
             hint="take it from a shape, a constant or an argument that is not an array",
         )
-    return operator.index(value)
+    return value if isinstance(value, Size) else operator.index(value)  # type: ignore[return-value]
 
 
 def integers(value: Any, what: str = "a shape") -> tuple[int, ...]:

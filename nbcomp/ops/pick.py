@@ -33,6 +33,7 @@ from nbcomp.ops.operand import (
     traced,
 )
 from nbcomp.ops.ufunc import loop_dtypes
+from nbcomp.sizes import broadcast_shapes
 from nbcomp.types import BOOL, FLOAT32, INT64, TensorType
 
 # ------------------------------------------------------------------------------------ by an index
@@ -71,7 +72,7 @@ class TakeAlongAxis(Library, name="take_along_axis"):
         x, places = (list(t.shape) for t in types)
         n = places[self.axis]
         x[self.axis] = places[self.axis] = 1
-        shape = list(np.broadcast_shapes(tuple(x), tuple(places)))
+        shape = list(broadcast_shapes(tuple(x), tuple(places)))
         shape[self.axis] = n
         return TensorType(types[0].dtype, tuple(shape))
 
@@ -139,7 +140,7 @@ class Choose(Library, name="choose"):
 
     def infer(self, *types: TensorType) -> TensorType:
         dtype = np.result_type(*(t.dtype for t in types[1:]))
-        return TensorType(dtype, np.broadcast_shapes(*(t.shape for t in types)))
+        return TensorType(dtype, broadcast_shapes(*(t.shape for t in types)))
 
     def reference(self, *arrays: Any) -> Any:
         return np.choose(arrays[0], arrays[1:])
@@ -171,7 +172,7 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Node:
     result = nodes[-1]
     for k in reversed(range(len(nodes) - 1)):
         result = traced(np.where, traced(np.equal, which, k), nodes[k], result)
-    return broadcast_to(result, np.broadcast_shapes(which.shape, *(n.shape for n in nodes)))
+    return broadcast_to(result, broadcast_shapes(which.shape, *(n.shape for n in nodes)))
 
 
 @traces(np.select)
@@ -188,7 +189,7 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Node:
     result = converted(default, dtype)
     for condition, choice in zip(reversed(conditions), reversed(choicelist), strict=True):
         result = traced(np.where, condition, converted(choice, dtype), result)
-    shape = np.broadcast_shapes(*(as_node(v).shape for v in (*conditions, *choicelist)))
+    shape = broadcast_shapes(*(as_node(v).shape for v in (*conditions, *choicelist)))
     return broadcast_to(result, shape)
 
 

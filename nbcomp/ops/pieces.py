@@ -16,6 +16,7 @@ import numpy as np
 from nbcomp.graph.op import Piece, Piecewise, Sample, phantom
 from nbcomp.ops import values
 from nbcomp.ops.move import Slice
+from nbcomp.sizes import broadcast_shapes
 from nbcomp.types import FLOAT32, TensorType
 
 
@@ -70,8 +71,8 @@ class Concatenate(Piecewise, name="concatenate"):
 
     def infer(self, *types: TensorType) -> TensorType:
         first = types[0]
-        rest = {(t.dtype, t.shape[: self.axis], t.shape[self.axis + 1 :]) for t in types}
-        if len(rest) > 1 or any(t.ndim != first.ndim for t in types):
+        rest = [(t.dtype, t.shape[: self.axis], t.shape[self.axis + 1 :]) for t in types]
+        if any(r != rest[0] for r in rest) or any(t.ndim != first.ndim for t in types):
             np.concatenate([phantom(t) for t in types], self.axis)  # raises on a wrong shape
         dtype = np.result_type(*(t.dtype for t in types))
         size = sum(t.shape[self.axis] for t in types)
@@ -185,7 +186,7 @@ class Assign(Piecewise, name="assign"):
 
     def infer(self, *types: TensorType) -> TensorType:
         base, value = types
-        if value.shape != self.size and np.broadcast_shapes(value.shape, self.size) != self.size:
+        if value.shape != self.size and broadcast_shapes(value.shape, self.size) != self.size:
             raise ValueError(
                 f"could not broadcast input array from shape {value.shape} into shape {self.size}"
             )

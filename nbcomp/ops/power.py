@@ -24,6 +24,7 @@ from nbcomp.ops.operand import (
     convert,
 )
 from nbcomp.ops.ufunc import Ufunc, call, write
+from nbcomp.sizes import broadcast_shapes
 from nbcomp.types import FLOAT32, FLOAT64, DType, TensorType
 
 
@@ -53,7 +54,7 @@ def _power(x: Node, y: Node) -> Node:
         return apply(IntegerPower(), x, y)
     if y.type.size != 1:
         return apply(Power(), x, y)
-    shape = np.broadcast_shapes(x.shape, y.shape)
+    shape = broadcast_shapes(x.shape, y.shape)
     if isinstance(y.op, Constant):
         simple = _simple_power(np.asarray(y.op.value).item(), x.type.dtype)
         return apply(Power(), x, y) if simple is None else broadcast_to(apply(simple, x), shape)

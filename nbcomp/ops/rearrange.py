@@ -36,6 +36,7 @@ from nbcomp.ops.operand import (
     operand,
 )
 from nbcomp.ops.pieces import Pad, Roll
+from nbcomp.sizes import broadcast_shapes
 from nbcomp.types import BOOL
 
 # ------------------------------------------------------------------------------- repeating, moving
@@ -322,7 +323,7 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
         for x, at in zip(xi, order, strict=True)
     ]
     if not sparse:
-        shape = np.broadcast_shapes(*(g.shape for g in grids))
+        shape = broadcast_shapes(*(g.shape for g in grids))
         grids = [broadcast_to(g, shape) for g in grids]
     return tuple(grids)
 

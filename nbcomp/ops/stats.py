@@ -20,6 +20,7 @@ from nbcomp.graph.numpy_function import UNSET, traces
 from nbcomp.graph.op import Composite, Library, Sample, phantom
 from nbcomp.ops import values
 from nbcomp.ops.operand import (
+    as_array,
     as_node,
     cast,
     constant,
@@ -30,17 +31,19 @@ from nbcomp.ops.operand import (
     traced,
 )
 from nbcomp.ops.reduce import Max, Min, Sum, reduced
+from nbcomp.sizes import Size
 from nbcomp.types import BOOL, FLOAT32, FLOAT64, INT64, DType, TensorType
 
 
 def _divided(total: Node, count: Any) -> Node:
     """total / count as NumPy does it with `out=total, casting="unsafe"`."""
-    divisor = count if isinstance(count, Node) else constant(count)
+    divisor = as_array(count) if isinstance(count, Node | Size) else constant(count)
     return cast(traced(np.divide, total, divisor), total.type.dtype)
 
 
 def _count(x: Node, axes: tuple[int, ...]) -> Any:
-    return np.intp(math.prod(x.shape[k] for k in axes))
+    count = math.prod(x.shape[k] for k in axes)
+    return count if isinstance(count, Size) else np.intp(count)
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ class Var(Moment, name="var"):
         mean = _divided(self._sum(x, dtype, True), count)
         distance = traced(np.subtract, x, mean)
         total = self._sum(traced(np.square, distance), dtype, self.keepdims)
+        if isinstance(count, Size) and int(self.ddof) == self.ddof:
+            return _divided(total, max(count - int(self.ddof), 0))
         return _divided(total, np.maximum(count - self.ddof, 0))
 
     @classmethod

@@ -34,6 +34,7 @@ from nbcomp.ops.operand import (
     traced,
     weak_type,
 )
+from nbcomp.sizes import broadcast_shapes
 from nbcomp.types import BOOL, DType, TensorType
 
 
@@ -211,7 +212,7 @@ def _into(fn: np.ufunc, result: Node, out: Any, where: Any, casting: str) -> Nod
             f"Cannot cast ufunc '{fn.__name__}' output from {result.type.dtype!r} "
             f"to {target.dtype!r} with casting rule '{casting}'"
         )
-    shape = np.broadcast_shapes(result.shape, target.shape)
+    shape = broadcast_shapes(result.shape, target.shape)
     if shape != target.shape:
         raise ValueError(
             f"non-broadcastable output operand with shape {_spelt(target.shape)} "

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import memory, pool
+from nbcomp.runtime import memory, pool, sized
 from nbcomp.runtime.emit import address
 from nbcomp.runtime.plan import (
     ArrayGuard,
@@ -91,6 +91,8 @@ def mismatch(plan: Plan, args: tuple[Any, ...]) -> str | None:
     """Why the plan is not valid for this call, in the user's words; None when it is."""
     if len(args) != plan.positional:
         return f"it was compiled for {plan.positional} arguments, not {len(args)}"
+    if plan.open is not None:
+        return _mismatch_of_open(plan, args)
     values = []
     for guard in plan.guards:
         try:
@@ -104,6 +106,31 @@ def mismatch(plan: Plan, args: tuple[Any, ...]) -> str | None:
             return f"{guard.source.describe()} {reason}"
         values.append(value)
     return _overlap(plan, values)
+
+
+def _mismatch_of_open(plan: Plan, args: tuple[Any, ...]) -> str | None:
+    try:
+        found = sized.lengths(plan, partial(resolve, args=args))
+    except Exception as error:  # whatever the user's own lookup raises
+        return f"an array is not there any more ({type(error).__name__}: {error})"
+    return found if isinstance(found, str) else mismatch(sized.settled(plan, found), args)
+
+
+def fits_but_for_lengths(plan: Plan, args: tuple[Any, ...]) -> bool:
+    """Whether the guards would hold if any length were taken where one is open."""
+    if plan.open is None or len(args) != plan.positional:
+        return False
+    found = sized.lengths(plan, partial(resolve, args=args), check=False)
+    return not isinstance(found, str) and mismatch(sized.with_numbers(plan, found), args) is None
+
+
+def settled(plan: Plan, args: tuple[Any, ...]) -> Plan:
+    """A plan whose guards hold, for the lengths of this call."""
+    if plan.open is None:
+        return plan
+    found = sized.lengths(plan, partial(resolve, args=args))
+    assert not isinstance(found, str), found
+    return sized.settled(plan, found)
 
 
 def changes(plan: Plan) -> Iterator[str]:
@@ -236,6 +263,7 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
 
     Raises StepFailed when a step returns a status, MemoryError, and whatever a host step raises.
     """
+    plan = settled(plan, args)
     frame = framed(plan, args)
     for number, step in enumerate(plan.steps):
         if status := _status(prepared(step, frame)):

@@ -7,10 +7,13 @@ This module is only the description; `entry` runs it natively, `interpret` in Py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from nbcomp.conditions import Conditions
+from nbcomp.sizes import Symbol
 from nbcomp.types import DType
 
 
@@ -165,6 +168,28 @@ class LeftToPython(Exception):
     """A host step raises it to have Python run the call, as a kernel's status would."""
 
 
+@dataclass(frozen=True, eq=False)
+class OpenSizes:
+    """Lengths that a plan leaves open, and what it assumes about them.
+
+    lengths: (symbol, index of an array guard, axis), of every axis whose length is a symbol.
+    settled: the plans for lengths seen, by those.
+    """
+
+    lengths: tuple[tuple[Symbol, int, int], ...]
+    conditions: Conditions
+    settled: dict[tuple[int, ...], Plan] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """Each symbol once."""
+        return tuple(dict.fromkeys(symbol for symbol, _, _ in self.lengths))
+
+    def why_not(self, values: Mapping[Symbol, int]) -> str:
+        """Which condition these lengths do not meet, in the user's words; "" if they meet all."""
+        return self.conditions.why_not(values)
+
+
 @dataclass(frozen=True)
 class Plan:
     """A compiled program: valid when all `guards` hold; then the steps run in order.
@@ -174,7 +199,8 @@ class Plan:
     one output is returned by itself when `single`, else a tuple; None when single and there is
     none.  positional: number of arguments the plan takes. seconds: a rough estimate of the run
     time, from which the run time decides to release the GIL. disjoint: pairs of array-guard indices
-    whose memory must not overlap (one of them is written to).
+    whose memory must not overlap (one of them is written to).  open: numbers may be sizes, see
+    `sized`.
     """
 
     guards: tuple[Guard, ...]
@@ -190,3 +216,10 @@ class Plan:
     disjoint: tuple[tuple[int, int], ...] = ()
     finish: Callable[[tuple[Any, ...]], Any] | None = None
     keep: tuple[Any, ...] = ()  # objects that own the code
+    open: OpenSizes | None = None
+
+    def describe(self, symbol: Symbol) -> str:
+        """The length that a symbol stands for, as a user would say it."""
+        assert self.open is not None
+        _, index, axis = next(entry for entry in self.open.lengths if entry[0] == symbol)
+        return f"the length of axis {axis} of {self.guards[index].source.describe()}"

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
+from nbcomp.sizes import hint
+
 Value = int | str
 V = TypeVar("V", int, str)
 
@@ -31,5 +33,8 @@ def usual(name: str, usual: V, options: Sequence[V]) -> V:
 
 
 def among(usual: int, options: Iterable[int], most: int | None = None) -> tuple[int, ...]:
-    """Numbers to choose from, in order, up to `most`; the usual one is always there."""
-    return tuple(sorted({usual, *(n for n in options if most is None or n <= most)}))
+    """Numbers to choose from, in order, up to `most`; the usual one is always there.
+
+    Of a length that is open the value seen counts: the usual one, which is taken, stays as it is.
+    """
+    return tuple(sorted({usual, *(n for n in options if most is None or n <= hint(most))}))

@@ -35,6 +35,7 @@ from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.products import block_products
 from nbcomp.schedule.sums import block_sums
 from nbcomp.schedule.written import spread
+from nbcomp.sizes import Size, hint, is_open
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
@@ -135,10 +136,13 @@ def _tile_stage(kernel: Kernel, position: int, decide: Decide) -> Kernel:
     (inner,) = stage.body
     if not isinstance(inner, For) or any(isinstance(s, For | Call) for s in inner.body):
         return kernel
-    if cost.has_accumulate(inner.body) or min(cost.extent_of(stage), cost.extent_of(inner)) < TILE:
+    if cost.has_accumulate(inner.body):
         return kernel
     strides = [(_stride(e, stage.var), _stride(e, inner.var)) for e in _loads(inner.body)]
     turned = any(abs(across) == 1 and abs(along) > 1 for across, along in strides)
+    extents = [cost.extent_of(loop) for loop in (stage, inner)]
+    if (is_open(extents) and not turned) or any(n < TILE for n in extents):
+        return kernel
     rows, columns = _tile_of(stage, inner, turned, decide)
     try:
         tiled = _tiled(kernel, stage.var, inner.var, rows, columns)
@@ -235,10 +239,11 @@ def unroll(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
 def _better_outside(loop: For, parent: For) -> bool:
     """Whether to write a short loop out and vectorise the longer one around it."""
     alone = sum(isinstance(s, For) for s in parent.body) == 1
-    longer = cost.extent_of(parent) > cost.extent_of(loop)
     if loop.kind != "serial" or parent.kind != "serial":  # somebody has decided already
         return False
-    return longer and alone and not cost.has_accumulate(loop.body)
+    if not alone or cost.has_accumulate(loop.body):
+        return False
+    return cost.extent_of(parent) > cost.extent_of(loop)
 
 
 def _short(loop: For) -> bool:
@@ -253,7 +258,7 @@ def vectorize(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kerne
         for loop, _ in _innermost(stage):
             if loop.kind == "vector":
                 continue
-            few = cost.extent_of(loop) <= FEW
+            few = hint(cost.extent_of(loop)) <= FEW
             if few and not decide(f"lanes for {loop.var}", 1, (0, 1)):
                 continue
             try:
@@ -274,7 +279,7 @@ def interleave(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kern
         if any(isinstance(s, For) for s in walk(loop.body)):
             continue
         most = cost.extent_of(loop) // lanes_of(loop, machine.vector_bytes)
-        counts = among(_in_flight(loop), VECTORS, max(most, 1))
+        counts = among(_in_flight(loop), VECTORS, max(hint(most), 1))
         count = decide(f"vectors of {loop.var}", _in_flight(loop), counts)
         if count == 1:
             continue
@@ -332,7 +337,7 @@ def _part_of(stage: For, decide: Decide) -> int:
     """Iterations of an outermost loop that are one piece of work for a core; 0: all of them."""
     extent = cost.extent_of(stage)
     if stage.kind != "vector":
-        rows = among(1, (0, *ROWS), max(extent // 2, 1))
+        rows = among(1, (0, *ROWS), max(hint(extent) // 2, 1))
         return decide(f"iterations of {stage.var} for a core", 1, rows)
     if cost.has_accumulate(stage.body):
         return 0
@@ -352,6 +357,8 @@ def stream(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Write results past the caches where all the memory touched is far larger than they are."""
     touched = sum(b.nbytes for b in kernel.buffers if not b.alias)
     large = int(touched >= STREAM_SHARE * machine.l3)
+    if isinstance(touched, Size) and not large:
+        return kernel
     for buffer in kernel.buffers:
         try:
             streamed = steps.stream(kernel, buffer.name)
@@ -409,5 +416,5 @@ def grain(stage: For, machine: Machine) -> int:
     whole = seconds(stage, machine)
     if machine.cores < 2 or n < 2 or whole < 16e-6:
         return 0
-    at_least = math.ceil(n * 6e-6 / whole)
-    return max(1, at_least, n // (machine.cores * 8))
+    at_least: int = max(1, math.ceil(hint(n) * 6e-6 / hint(whole)))
+    return at_least if isinstance(n, Size) else max(at_least, n // (machine.cores * 8))

@@ -30,6 +30,7 @@ from nbcomp.schedule import steps
 from nbcomp.schedule.blocking import Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.rewriting import find
+from nbcomp.sizes import Size
 
 HEIGHTS = {64: 12, 32: 6, 16: 6}  # rows of a tile, by bytes of a vector
 REGISTERS = {64: 32, 32: 16, 16: 16}
@@ -139,7 +140,9 @@ def product_of(stage: Stmt) -> Product | None:
 
 def _extent(loop: For) -> int | None:
     extent = loop.extent
-    return extent.constant if isinstance(extent, Affine) and not extent.terms else None
+    if not isinstance(extent, Affine) or extent.terms or isinstance(extent.constant, Size):
+        return None
+    return extent.constant
 
 
 def _walks(factor: Expr, loop: For) -> bool:

@@ -26,6 +26,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine
 from nbcomp.record import Location, remark
+from nbcomp.sizes import hint
 from nbcomp.types import contiguous_strides
 
 COPY = "an array in that order, made once with {}, would be read whole vectors"
@@ -33,7 +34,8 @@ COPY = "an array in that order, made once with {}, would be read whole vectors"
 
 def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
     """A loop became a vector loop; and what keeps its vectors from being full or whole."""
-    lanes, n, at = lanes_of(loop, machine.vector_bytes), extent_of(loop), _place(kernel, loop)
+    lanes, at = lanes_of(loop, machine.vector_bytes), _place(kernel, loop)
+    n = hint(extent_of(loop))
     reason = f"{kernel.name} works on {lanes} elements per instruction"
     remark("applied", "vectorize", reason, at)
     if 0 < n < lanes:
@@ -71,14 +73,14 @@ def _apart(loop: For) -> Iterator[Load]:
             varying.add(stmt.name)
     for load in loads_of(loop.body):
         computed = any(not isinstance(i, Affine) and variables(i) & varying for i in load.indices)
-        strided = steps_of(load).get(loop.var, 0) > 1
+        strided = hint(steps_of(load).get(loop.var, 0)) > 1
         if load.buffer.role != "local" and (computed or strided):
             yield load
 
 
 def interleaved(kernel: Kernel, loop: For, count: int, machine: Machine) -> None:
     """Several vectors of a loop are in flight."""
-    if extent_of(loop) >= count * lanes_of(loop, machine.vector_bytes):
+    if hint(extent_of(loop)) >= count * lanes_of(loop, machine.vector_bytes):
         reason = f"{kernel.name} keeps {count} vectors in flight, which hides their latency"
         remark("applied", "vectorize", reason, _place(kernel, loop))
 

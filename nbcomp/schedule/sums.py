@@ -32,6 +32,7 @@ from nbcomp.schedule import steps
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.language import Step
 from nbcomp.schedule.rewriting import constant_extent, find, loop_names
+from nbcomp.sizes import Size
 
 VECTORS = 3  # of columns in a tile
 ALONE = 8  # where a row of the result shares nothing with the next
@@ -139,8 +140,11 @@ class _Blocking:
         return [v for v in loop_names(self.kernel) if v not in before]
 
     def extent(self, loop: str) -> int:
-        """The iterations of a loop; one where there is none."""
-        return constant_extent(find(self.kernel, loop)) if loop else 1
+        """The iterations of a loop; one where there is none.  Tiles need to know them."""
+        extent = constant_extent(find(self.kernel, loop)) if loop else 1
+        if isinstance(extent, Size):
+            raise ScheduleError(f"the extent of {loop} is open")
+        return extent
 
     def run(self) -> Kernel:
         if self.nest.top:
@@ -176,11 +180,12 @@ class _Blocking:
     def spread(self) -> None:
         """See that the outermost loop has enough iterations for all cores."""
         around, rows, enough = self.nest.around, self.nest.rows, PARTS * self.machine.cores
-        extents = [self.extent(v) for v in around]
+        extents = [constant_extent(find(self.kernel, v)) for v in around]
+        if extents and extents[0] >= enough:
+            return
         if max(extents, default=0) >= enough:
             best = extents.index(max(extents))
-            if extents[0] < enough:
-                self.do("reorder", around[best], *(v for v in around if v != around[best]))
+            self.do("reorder", around[best], *(v for v in around if v != around[best]))
             return
         length = self.extent(rows)
         parts = next((n for n in range(enough, 2 * enough) if length % n == 0), 0)

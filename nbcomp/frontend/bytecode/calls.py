@@ -19,7 +19,7 @@ from nbcomp.errors import Unsupported
 from nbcomp.frontend.lift import Lifter, is_library
 from nbcomp.frontend.location import here
 from nbcomp.frontend.objects import Shadow, super_of
-from nbcomp.frontend.tracer import Tracer
+from nbcomp.frontend.tracer import Tracer, length_of
 from nbcomp.runtime.plan import Source
 
 BUILTINS = frozenset(
@@ -66,6 +66,8 @@ def special(lifter: Lifter, function: Any, args: list[Any]) -> Callable[..., Any
     """The function to call in place of a builtin that looks at values for what they stand for."""
     if function is type and len(args) == 1:
         return lambda value: value.__class__
+    if function is len:
+        return length_of
     if function is super:
         made: Callable[..., Any] = super_of(lifter)
         return made

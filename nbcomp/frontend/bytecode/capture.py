@@ -32,6 +32,7 @@ from nbcomp.frontend.bytecode.values import NULL, UNBOUND
 from nbcomp.frontend.lift import Lazy
 from nbcomp.frontend.location import location_of
 from nbcomp.frontend.result import Own, Static, Tree, bind
+from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, default_guards, finish, name_of, run, signature_of, start
 from nbcomp.record import Location
 from nbcomp.runtime.plan import ObjectGuard, Source
@@ -46,15 +47,21 @@ def supported_version() -> bool:
     return VERSION in TABLES
 
 
-def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any], places: Places) -> Capture:
-    """The graph of a call, of all of the function.
+def capture(
+    function: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    places: Places,
+    opened: Openings = NOTHING_OPEN,
+) -> Capture:
+    """The graph of a call, of all of the function; `opened` as for tracing.
 
     Raises `Stopped` where Python has to go on, and `Unsupported`.
     """
     signature = signature_of(function)
     values = bind(signature, args, kwargs, function)
     while True:
-        session, lifter = start(name_of(function))
+        session, lifter = start(name_of(function), opened)
         machine = Machine(session, lifter, TABLES[VERSION], places)
         session.stand_in = machine.stand_in
         try:

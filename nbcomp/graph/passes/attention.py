@@ -14,6 +14,7 @@ from typing import Protocol
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract
 from nbcomp.record import Remark, remark
+from nbcomp.sizes import is_open
 from nbcomp.types import FLOAT32, FLOAT64
 
 FEW_ROWS = 8  # queries: below, the products are those of vectors, whose operands are read once
@@ -84,6 +85,8 @@ def _why_not(
         return "its tiles are for float32 and float64"
     if found.weights.shape != rows.space or found.result.shape[:-2] != rows.space[:-2]:
         return "the second product has a batch of its own"
+    if is_open(rows.space[-2:]):
+        return "blocks of rows are made for lengths that are known, and these are open"
     if rows.space[-2] < FEW_ROWS:
         return f"{rows.space[-2]} rows are too few to share what they read"
     if FEW_ROWS * rows.space[-1] * found.result.type.dtype.itemsize > ROWS_BYTES:

@@ -34,6 +34,7 @@ from nbcomp.graph.passes import attention
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.passes.outcome import outcome
 from nbcomp.record import Remark
+from nbcomp.sizes import among, hint
 
 TINY = 4  # a reduction this short is an expression
 CHEAP = 2  # instructions: cheaper to compute again than to store and load
@@ -515,12 +516,12 @@ class _Fuser:
 
     def siblings(self, first: _Draft, second: _Draft) -> bool:
         """Same loops, an array of the whole space in common, and no path from one to the other."""
-        if first.kind not in ("map", "reduce") or math.prod(first.space) < SIBLINGS:
+        if first.kind not in ("map", "reduce"):
             return False
-        key = (first.kind, first.space, first.axes, first.components)
-        if key != (second.kind, second.space, second.axes, second.components):
+        key = (first.kind, first.axes, first.components, first.space)
+        if key != (second.kind, second.axes, second.components, second.space):
             return False
-        if not self.reads(first) & self.reads(second):
+        if not self.reads(first) & self.reads(second) or math.prod(first.space) < SIBLINGS:
             return False
         if first.before & second.mask or second.before & first.mask:
             return False
@@ -693,7 +694,7 @@ def _too_often(seen: list[Node], draft: _Draft) -> str:
     nest = _Nest.of(draft)
     worst = max(seen, key=nest.evaluations)
     size = base_of(worst).type.size
-    times = nest.evaluations(worst) / max(size, 1)
+    times = hint(nest.evaluations(worst)) / max(hint(size), 1)
     if times <= 1:
         return "its result is also needed in another order"
     return (
@@ -775,17 +776,17 @@ def _matches(
 
     required: axes that must not be kept at full length.
     """
-    if shape == space and not required:
+    if not required and among(shape, (space,)):
         return True
     kept = tuple(n for k, n in enumerate(space) if k not in gone)
     ones = tuple(1 if k in gone else n for k, n in enumerate(space))
-    if shape in (kept, ones):
+    if among(shape, (kept, ones)):
         return True
     if required and set(gone) != set(required):
         rest = tuple(k for k in gone if k not in required)
         with_rest = tuple(n for k, n in enumerate(space) if k not in required)
         ones_rest = tuple(1 if k in required else n for k, n in enumerate(space))
-        return bool(rest) and shape in (with_rest, ones_rest)
+        return bool(rest) and among(shape, (with_rest, ones_rest))
     return False
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Contract, View
 from nbcomp.record import Remark
+from nbcomp.sizes import hint
 
 SHOWN = 4  # names in one remark
 
@@ -63,7 +64,7 @@ def _stored(graph: Graph, group: Group, node: Node) -> Iterator[Remark]:
     """A result that later kernels read from memory."""
     readers = [u for u in _readers(graph, node) if u not in group.nodes]
     if readers:
-        size = _size(node.type.nbytes)
+        size = _size(hint(node.type.nbytes))
         reason = f"{node.title} is stored ({size}), since {_names(readers)} reads it later"
         yield Remark("analysis", "store", reason, node.location)
 

@@ -10,6 +10,7 @@ import numpy as np
 from nbcomp.graph.ir import Graph, Node, apply, rewrite
 from nbcomp.graph.op import REGISTRY, Constant, Input
 from nbcomp.record import Location, joined
+from nbcomp.sizes import is_open
 from nbcomp.types import DType, TensorType
 
 FOLD_LIMIT = 4096  # elements: larger constants are cheaper to compute than to keep
@@ -21,7 +22,9 @@ def fold(graph: Graph) -> Graph:
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
         if isinstance(node.op, Input | Constant) or not inputs:
             return None
-        if node.type.size > FOLD_LIMIT or not all(_frozen(i) for i in inputs):
+        if not all(_frozen(i) for i in inputs) or is_open(node.shape):
+            return None
+        if node.type.size > FOLD_LIMIT:
             return None
         value = _evaluated(node, inputs)
         if value is None:

@@ -27,6 +27,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.schedule.region import Access, Region, accesses, clipped, extents, region
 from nbcomp.schedule.rewriting import Place, at, find, free_name, nest, remapped, replace_buffer
+from nbcomp.sizes import leaves_rest
 from nbcomp.types import INT64, contiguous_strides
 
 NEAR = 256 << 10  # bytes a kernel may keep in one local: its stack
@@ -168,7 +169,7 @@ def _packing(kernel: Kernel, whole: Buffer, packed: Buffer, axis: int, by: int) 
 
     name = f"{packed.name}_"
     sizes: list[Expr] = [affine(n) for n in packed.shape]
-    if whole.shape[axis] % by:
+    if leaves_rest(whole.shape[axis], by):
         first = Affine(INT64, ((free_name(kernel, f"{name}0"), -by),), whole.shape[axis])
         sizes[-1] = Apply(INT64, "minimum", (affine(by), first))
     return nest(kernel, name, sizes, move)

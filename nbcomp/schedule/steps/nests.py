@@ -36,6 +36,7 @@ from nbcomp.schedule.rewriting import (
     splice,
     substitute,
 )
+from nbcomp.sizes import leaves_rest
 from nbcomp.types import INT64, contiguous_strides
 
 
@@ -52,7 +53,7 @@ def split(kernel: Kernel, loop: str, by: int) -> Kernel:
         place = index_add(index_scale(loop_var(outer), by), loop_var(loop))
         body = substitute(found.body, {loop: place})
         inner: Expr = affine(by)
-        if n % by:
+        if leaves_rest(n, by):
             left = index_scale(loop_var(outer), -by, n)
             inner = Apply(INT64, "minimum", (affine(by), left))
         made = replace(found, extent=inner, body=body)

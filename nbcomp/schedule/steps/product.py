@@ -24,6 +24,7 @@ from nbcomp.loop.grammar import (
     walk,
 )
 from nbcomp.schedule.rewriting import free_name, replace_in
+from nbcomp.sizes import Size, leaves_rest
 from nbcomp.types import INT64
 
 
@@ -38,12 +39,16 @@ def split_product(kernel: Kernel, stage: int, parts: int, axis: int) -> Kernel:
     shape = call.buffers[0].shape[-2:]
     chunk = -(-shape[axis] // parts)
     chunk += -chunk % 16  # whole register blocks
-    parts = -(-shape[axis] // chunk)
+    if isinstance(shape[axis], Size):  # as many as are asked for
+        if shape[axis] <= 16 * parts * (parts - 1):
+            raise ScheduleError(f"{parts} parts of stage {stage} would be too small")
+    else:
+        parts = -(-shape[axis] // chunk)
     part_name = free_name(kernel, "p")
     part = loop_var(part_name)
     start = index_scale(part, chunk)
     count: Expr = affine(chunk)
-    if shape[axis] % chunk:
+    if leaves_rest(shape[axis], chunk):
         left = index_scale(part, -chunk, shape[axis])
         count = Apply(INT64, "minimum", (affine(chunk), left))
     whole: tuple[Expr, Expr] = (affine(0), affine(shape[1 - axis]))

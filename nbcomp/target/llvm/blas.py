@@ -91,7 +91,7 @@ def emit(
     (trans_a, lda), (trans_b, ldb), (_, ldc) = (x for x in layouts if x)
     m, k = left.shape[-2:]
     n = right.shape[-1]
-    if max(m, n, k, lda, ldb, ldc) >= 1 << 31:
+    if any(size >= 1 << 31 for size in (m, n, k, lda, ldb, ldc)):
         raise Unsupported("BLAS takes sizes below 2**31")
     rows, columns = sizes or (integer(m), integer(n))
     frame = _Frame(b, entry, len(entry))

@@ -20,6 +20,7 @@ from nbcomp.loop.grammar import Kernel
 from nbcomp.machine import Machine, host
 from nbcomp.origin import Listing
 from nbcomp.record import Trace
+from nbcomp.sizes import IN_FORCE, Asked, asking
 from nbcomp.target.base import Stage
 from nbcomp.target.llvm import blas, jumps
 from nbcomp.target.llvm.apart import made_apart
@@ -233,14 +234,16 @@ class LlvmCode:
     known: bool
     stages: tuple[Stage, ...]
     vector_bytes: int
+    asked: Asked | None = None  # what decides about sizes that are open
 
     @cached_property
     def located(self) -> KernelCode:
         """The code as it was generated, with locations."""
         cpu = self.machine.cpu
-        return generate(
-            self.kernel, self.vector_bytes, located=True, x86=cpu.x86, attributes=cpu.attributes
-        )
+        with asking(self.asked):
+            return generate(
+                self.kernel, self.vector_bytes, located=True, x86=cpu.x86, attributes=cpu.attributes
+            )
 
     @cached_property
     def _apart(self) -> tuple[str, str]:
@@ -335,7 +338,7 @@ class LlvmTarget:
             )
             for n, s in enumerate(code.stages)
         )
-        return LlvmCode(kernel, code, made, not new, stages, self.vector_bytes)
+        return LlvmCode(kernel, code, made, not new, stages, self.vector_bytes, IN_FORCE.get())
 
     def _refuse(self, *arrays: object) -> tuple[()]:
         raise NbcompError(f"this is code for {self.machine.name}: {self.refusal}")

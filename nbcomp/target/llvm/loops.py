@@ -6,6 +6,7 @@ A vector loop evaluates its body on <W x T> values with the loop variable as bas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,6 +42,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.origin import Construct
+from nbcomp.sizes import Size
 from nbcomp.target.llvm import blas, jumps, scalars
 from nbcomp.target.llvm.builder import Value, element_type
 from nbcomp.target.llvm.memory import LLVM_ALIGN, MemoryEmitter
@@ -403,8 +405,8 @@ class LoopEmitter(MemoryEmitter):
 
     def new_accumulator(self, stmt: Accumulate, lanes: int, unroll: int) -> Accumulator:
         local = stmt.buffer.role == "local"
-        size = int(np.prod(stmt.buffer.shape, dtype=np.int64)) if local else 1
-        if size > MAX_LANES_LOCAL:
+        size = math.prod(stmt.buffer.shape) if local else 1
+        if isinstance(size, Size) or size > MAX_LANES_LOCAL:
             raise Unsupported(f"an accumulator of {size} elements in a vector loop")
         element = element_type(stmt.buffer.dtype)
         start = self.b.constant(neutral(stmt.fn, stmt.buffer.dtype), element, lanes)

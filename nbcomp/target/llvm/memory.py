@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
+import operator
 
 from nbcomp.errors import Unsupported
 from nbcomp.loop.grammar import (
@@ -16,6 +17,7 @@ from nbcomp.loop.grammar import (
     index_scale,
 )
 from nbcomp.origin import Construct
+from nbcomp.sizes import Size, most
 from nbcomp.target.llvm.builder import Value, element_type
 from nbcomp.target.llvm.values import Lanes, ValueEmitter
 from nbcomp.types import BOOL, DType
@@ -211,8 +213,9 @@ class MemoryEmitter(ValueEmitter):
             return None
         if len(shape) < 2 or not 2 <= shape[-1] <= 4 or strides[-2:] != (shape[-1], 1):
             return None
+        width = operator.index(shape[-1])
         *outer, last = expr.indices
-        if not isinstance(last, Affine) or last.terms or not 0 <= last.constant < shape[-1]:
+        if not isinstance(last, Affine) or last.terms or not 0 <= last.constant < width:
             return None
         if not all(isinstance(i, Affine) for i in outer):
             return None
@@ -220,9 +223,9 @@ class MemoryEmitter(ValueEmitter):
         for index, stride in zip(outer, strides[:-1], strict=True):
             start = index_add(start, index_scale(index, stride))
         assert isinstance(start, Affine)
-        if dict(start.terms).get(context.var) != shape[-1]:
+        if dict(start.terms).get(context.var) != width:
             return None
-        return start, shape[-1], last.constant
+        return start, width, operator.index(last.constant)
 
     def from_memory(self, v: Value, dtype: DType) -> Value:
         if dtype != BOOL:
@@ -283,6 +286,8 @@ class MemoryEmitter(ValueEmitter):
         if not whole or not isinstance(last, Affine) or last.constant % context.lanes:
             return False
         room = buffer.strides[-2] if len(buffer.shape) > 1 else elements_of(buffer)
+        if isinstance(room, Size):
+            return False
         return buffer.strides[-1] == 1 and room % context.lanes == 0
 
     def store_vector(
@@ -384,13 +389,13 @@ class MemoryEmitter(ValueEmitter):
 
 def elements_of(buffer: Buffer) -> int:
     """Elements of a local's memory: its rows with what is between them, a single row to the end of
-    its last cache line."""
+    its last cache line; as many as there may be where they are open."""
     pairs = zip(buffer.strides, buffer.shape, strict=True)
-    count = max((abs(s) * n for s, n in pairs), default=1)
+    count = max((most(abs(s) * n) for s, n in pairs), default=1)
     if len(buffer.shape) == 1 and count > 1:
         line = LLVM_ALIGN // buffer.dtype.itemsize
         count = -(-count // line) * line
-    return max(count, int(np.prod(buffer.shape, dtype=np.int64)))
+    return max(count, most(math.prod(buffer.shape)))
 
 
 def memory_type(dtype: DType) -> str:

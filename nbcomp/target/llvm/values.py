@@ -27,6 +27,7 @@ from nbcomp.loop.grammar import (
     children,
     walk,
 )
+from nbcomp.sizes import Size
 from nbcomp.target.llvm import scalars
 from nbcomp.target.llvm.builder import Builder, Value, element_type
 from nbcomp.target.llvm.debug import DebugTable, LocatedOrigins, Origins
@@ -86,10 +87,11 @@ class ValueEmitter:
         self.near = False  # integers are literals, whatever their size
 
     def integer(self, n: int) -> Value:
-        """An i64: small ones as literals, large ones from the parameters."""
-        if abs(n) <= LITERAL or self.near:
+        """An i64: small ones as literals, large and open ones from the parameters."""
+        is_open = isinstance(n, Size)
+        if not is_open and (abs(n) <= LITERAL or self.near):
             return Value(str(n), "i64")
-        if n < 0:
+        if not is_open and n < 0:
             positive = self.integer(-n)
             return self.b.emit(f"sub nsw i64 0, {positive.text}", "i64")
         if n not in self.params:
@@ -187,7 +189,10 @@ class ValueEmitter:
         factor = dict(expr.terms).get(context.var, 0) if context.var else 0
         if not factor:
             return start
-        step = self.steps(factor, context.lanes)
+        step = self.steps(1 if isinstance(factor, Size) else factor, context.lanes)
+        if isinstance(factor, Size):
+            by = self.b.splat(self.integer(factor), context.lanes)
+            step = self.b.emit(f"mul nsw {by}, {step}", "i64", context.lanes).text
         return self.b.emit(
             f"add {self.b.splat(start, context.lanes)}, {step}", "i64", context.lanes
         )

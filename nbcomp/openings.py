@@ -1,0 +1,145 @@
+"""Which lengths of arrays are left open: those that differ from call to call, and those that a type
+names (`nbcomp.f32["n", 784]`).
+
+Knows variants and their guards, and types; not how anything is compiled.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nbcomp.compiled import Compiled
+from nbcomp.conditions import LEAST
+from nbcomp.frontend.session import Openings
+from nbcomp.record import remark
+from nbcomp.runtime import interpret
+from nbcomp.runtime.plan import ArrayGuard, Plan, Source
+from nbcomp.sizes import hint
+from nbcomp.types import Dim, TensorType
+
+NAMES = "nmklpqrstuvw"
+TRIES = 3  # lengths that had to be fixed before they are left alone ...
+SHORT = 16  # ... but for short ones: their loops are often written out
+# Lengths to compile for where a type names them and no array is at hand, by how many there are:
+# primes, so that none happens to be equal to, or a multiple of, what the program has in it.
+EXAMPLES: tuple[tuple[int, ...], ...] = ((1021,), (509, 521), (61, 67, 71, 73, 79, 83, 89, 97))
+
+
+class OpenLengths:
+    """The lengths of one function that are left open so far."""
+
+    def __init__(self) -> None:
+        self.names: dict[Source, dict[int, str]] = {}
+        self._fixed: Counter[tuple[Source, int]] = Counter()  # how often each had to be
+
+    def __bool__(self) -> bool:
+        return any(self.names.values())
+
+    def declare(self, found: Openings) -> None:
+        """Lengths that a type names."""
+        for source, names in found.items():
+            self.names.setdefault(source, {}).update(names)
+
+    def see(self, variants: Sequence[Compiled], values: Sequence[Any]) -> None:
+        """A call that no variant takes: lengths that differ from those of a variant are open from
+        now on, if all else is as it was."""
+        for variant in variants:
+            for source, axis in _differing(variant, values):
+                known = axis in self.names.get(source, {})
+                if not known and self._fixed[source, axis] < TRIES:
+                    self.names.setdefault(source, {})[axis] = self._name()
+
+    def close(self, made: Compiled) -> None:
+        """What several compilations had to fix stays so: another length is another variant."""
+        opened = made.plan.open
+        if opened is None:
+            return
+        found = opened.conditions.fixed
+        fixed = {f.symbol for f in found if f.needed and f.symbol.hint > SHORT}
+        for symbol, index, axis in opened.lengths:
+            if symbol in fixed:
+                source = made.plan.guards[index].source
+                self._fixed[source, axis] += 1
+                if self._fixed[source, axis] >= TRIES:
+                    self.names.get(source, {}).pop(axis, None)
+
+    def _name(self) -> str:
+        taken = {name for names in self.names.values() for name in names.values()}
+        numbered = (f"{c}{k or ''}" for k in range(100) for c in NAMES)
+        return next(name for name in numbered if name not in taken)
+
+
+def _differing(variant: Compiled, values: Sequence[Any]) -> Iterator[tuple[Source, int]]:
+    """The axes whose lengths differ, where nothing else of the arrays does."""
+    found: list[tuple[Source, int]] = []
+    for guard in variant.plan.guards:
+        if not isinstance(guard, ArrayGuard):
+            continue
+        try:
+            value = interpret.resolve(guard.source, tuple(values))
+        except Exception:  # whatever the user's own lookup raises
+            return
+        if type(value) is not np.ndarray or value.dtype != guard.dtype:
+            return
+        if value.ndim != len(guard.shape):
+            return
+        pairs = zip(guard.shape, value.shape, strict=True)
+        found += [
+            (guard.source, k) for k, (was, n) in enumerate(pairs) if n != hint(was) and n >= LEAST
+        ]
+    yield from found
+
+
+def of_annotations(signature: inspect.Signature) -> Openings:
+    """The lengths that the types of a function's parameters name."""
+    return of_types(
+        [p.annotation for p in signature.parameters.values()], list(signature.parameters)
+    )
+
+
+def of_types(values: Sequence[Any], names: Sequence[str]) -> Openings:
+    """The lengths that types given for the parameters of these names name."""
+    found: dict[Source, Mapping[int, str]] = {}
+    for k, (value, name) in enumerate(zip(values, names, strict=False)):
+        if isinstance(value, TensorType):
+            lengths = {a: n.name for a, n in enumerate(value.shape) if isinstance(n, Dim)}
+            if lengths:
+                found[Source("argument", k, name=name)] = lengths
+    return found
+
+
+def examples(types: Sequence[Any]) -> dict[str, int]:
+    """A length to compile for, for each name in these types."""
+    names = [
+        n.name for t in types if isinstance(t, TensorType) for n in t.shape if isinstance(n, Dim)
+    ]
+    distinct = list(dict.fromkeys(names))
+    lengths = EXAMPLES[min(len(distinct), len(EXAMPLES)) - 1] if distinct else ()
+    return {name: lengths[k % len(lengths)] for k, name in enumerate(distinct)}
+
+
+def with_lengths(t: TensorType, lengths: Mapping[str, int]) -> TensorType:
+    """A type with numbers for its names."""
+    shape = tuple(lengths[n.name] if isinstance(n, Dim) else n for n in t.shape)
+    return TensorType(t.dtype, shape)
+
+
+def tell(plan: Plan) -> None:
+    """Remark which lengths are open, for which values, and which had to be fixed and why."""
+    if plan.open is None:
+        return
+    conditions = plan.open.conditions
+    fixed = {f.symbol: f for f in conditions.fixed}
+    for symbol in plan.open.symbols:
+        where = plan.describe(symbol)
+        if symbol in fixed:
+            reason = f"{where} is {symbol.hint} in this code: {fixed[symbol].why}"
+            remark("missed", "lengths", reason, fixed[symbol].place)
+            continue
+        reason = f"{where} is open: one code for {symbol} = {conditions.range_of(symbol)}"
+        remark("applied", "lengths", reason)
