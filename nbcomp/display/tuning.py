@@ -181,8 +181,21 @@ class TuneReport(_Shown):
             yield disturbed
         if tuned.record:
             yield f"recorded in {visible(tuned.record)}: compiled so from now on"
+        for other in tuned.elsewhere:
+            yield f"on {visible(other.target)}: {TuneReport(other).found_words}"
         for problem in tuned.problems[:3]:
             yield f"skipped in the record: {visible(problem)}"
+
+    @property
+    def found_words(self) -> str:
+        """What was found for the kernels, in a few words."""
+        gained = [k for k in self.tuned.kernels if k.schedule and k.change]
+        if not gained:
+            return f"{count(self.tuned.trials, 'trial')}, the default schedules stay"
+        words = ", ".join(
+            f"{visible(k.state.name)} {factor(1 / k.change.median)}" for k in gained if k.change
+        )
+        return f"{count(self.tuned.trials, 'trial')}; {words} the default schedule"
 
     def _over_numpy(self) -> float:
         assert self.tuned.numpy

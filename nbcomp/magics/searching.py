@@ -27,19 +27,19 @@ def tuned(call: Call, seconds: float, record: str, on: str, progress: Progress) 
     Raises UsageError for a record or an address that does not work.
     """
     from nbcomp.display.tuning import TuneProgress, TuneReport  # with the compiler: not when loaded
-    from nbcomp.tuning.tuner import Tuner, record_named
+    from nbcomp.tuning.tuner import Tuner, record_named, search_on
 
     compiled = call.compiled
-    search = Tuner(
-        compiled,
-        call.args,
-        call.kwargs,
-        seconds,
-        record_named(record or None),
-        lambda state: progress.show(TuneProgress(state)),
-        reference=plain(call.function),
-    )
-    found = search.run()
+    database, reference = record_named(record or None), plain(call.function)
+
+    def say(state: Any) -> None:
+        progress.show(TuneProgress(state))
+
+    def search(runner: Any = None) -> Tuner:
+        what = (compiled, call.args, call.kwargs, seconds, database, say)
+        return Tuner(*what, reference=reference, runner=runner)
+
+    found = search_on(on, search) if on else search().run()
     call.function.adopt(compiled, found.compiled)
     call.compiled = found.compiled
     return TuneReport(found, seconds)

@@ -13,11 +13,11 @@ from nbcomp.loop.grammar import Kernel
 from nbcomp.schedule.language import Schedule, Step
 from nbcomp.tuning.result import Finding
 from nbcomp.tuning.tasks import Task
-from nbcomp.tuning.worker import Workers
+from nbcomp.tuning.worker import Runner
 
 
 def findings_of(
-    workers: Workers, task: Task, schedule: Schedule, seconds: float
+    workers: Runner, task: Task, schedule: Schedule, seconds: float
 ) -> tuple[Finding, ...]:
     """How many times as long a kernel takes without each step, measured in about so many seconds.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from nbcomp.measure.timing import Ratio, Timing
@@ -108,7 +108,7 @@ class Tuned:
     default, own: seconds of a call before and after, change: own over default; numpy: seconds of
     the Python function.  searching: seconds of the search itself.  record: where the trials are.
     lost: workers that crashed or hung.  interrupted: the user ended it early.  note: what is to be
-    known besides.
+    known besides.  target: the CPU; elsewhere: the same search on others, in a cluster.
     """
 
     name: str
@@ -125,7 +125,9 @@ class Tuned:
     interrupted: bool = False
     note: str = ""
     others: float = 0.0
-    problems: tuple[str, ...] = field(default=())
+    problems: tuple[str, ...] = ()
+    target: str = ""
+    elsewhere: tuple[Tuned, ...] = ()
 
     @property
     def trials(self) -> int:

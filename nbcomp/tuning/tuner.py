@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.result import bind
 from nbcomp.jitted import Jit, entry_of, jit
+from nbcomp.machine import host
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare
 from nbcomp.measure.timing import Ratio, ratio
 from nbcomp.measure.variants import Variant, measure_variants
@@ -28,13 +30,14 @@ from nbcomp.options import Options
 from nbcomp.schedule.canonical import Canonical, canonical
 from nbcomp.schedule.database import Database, Entry, default_path, target_of, use_record
 from nbcomp.schedule.language import Schedule
+from nbcomp.tuning.cluster import Cluster
 from nbcomp.tuning.findings import findings_of
 from nbcomp.tuning.learned import learner
 from nbcomp.tuning.result import Finding, Found, KernelState, Point, Say, State, Tuned
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.tasks import Task, tasks_of
-from nbcomp.tuning.worker import Workers
+from nbcomp.tuning.worker import Runner, Workers
 
 # Shares of the seconds: the search ends after the first, then the best are timed in turn, then the
 # whole program against its default and NumPy; the rest is for what each step is worth.
@@ -53,6 +56,7 @@ def tune(
     *args: Any,
     seconds: float = 30.0,
     record: str | Path | Database | None = None,
+    on: str = "",
     say: Say = lambda _: None,
     seed: int = 0,
     **kwargs: Any,
@@ -61,20 +65,48 @@ def tune(
 
     function: a Python function, a compiled one (which uses what is found from then on), or a
     `Compiled`.  record: the file to which trials are appended, and which is looked at when
-    something is compiled from then on; by default the user's own (`docs/tuning.md`).  say: told
-    how it goes.  An interrupt ends the search and keeps the best.
+    something is compiled from then on; by default the user's own (`docs/tuning.md`).  on: the
+    address of a dask cluster whose machines search, each kind of CPU for itself.  say: told how it
+    goes.  An interrupt ends the search and keeps the best.
 
     Raises ValueError for seconds that are none, NbcompError where there is nothing to tune, where
-    the function was not compiled for these arguments, and where the record cannot be written.
+    the function was not compiled for these arguments, where the record cannot be written, and where
+    no cluster is at the address.
     """
     if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
         raise ValueError(f"seconds: how long to search, a number above 0, not {seconds!r}")
     compiled = compiled_of(function, args, kwargs)
     database = record_named(record)
-    tuned = Tuner(compiled, args, kwargs, float(seconds), database, say, seed).run()
+
+    def search(runner: Runner | None = None) -> Tuner:
+        return Tuner(compiled, args, kwargs, float(seconds), database, say, seed, runner=runner)
+
+    tuned = search_on(on, search) if on else search().run()
     if isinstance(function, Jit) and compiled in function.variants:
         function.adopt(compiled, tuned.compiled)
     return tuned
+
+
+def search_on(address: str, search: Callable[[Runner], Tuner]) -> Tuned:
+    """A search on each kind of CPU in a cluster, at the same time: that on this machine's kind, or
+    else the first, with the others beside it.  Raises NbcompError where there is no cluster.
+    """
+    with Cluster(address) as cluster:
+        first, *others = map(search, cluster.kinds)
+        with ThreadPoolExecutor(max(len(others), 1)) as threads:
+            for tuner in others:
+                tuner.say = lambda _: None  # one of them is shown
+            running = [threads.submit(tuner.run) for tuner in others]
+            try:
+                found = first.run()
+            except BaseException:
+                first.ended.set()
+                raise
+            finally:
+                for tuner in others:
+                    if first.interrupted or first.ended.is_set():
+                        tuner.ended.set()
+            return replace(found, elsewhere=tuple(future.result() for future in running))
 
 
 def compiled_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Compiled:
@@ -171,6 +203,7 @@ class Tuner:
         say: Say,
         seed: int = 0,
         reference: Callable[..., Any] | None = None,
+        runner: Runner | None = None,
     ) -> None:
         self.compiled, self.args, self.kwargs = compiled, args, kwargs
         self.reference = reference or compiled.function
@@ -181,7 +214,10 @@ class Tuner:
         self.kernels: list[_Kernel] = []
         self.before: Comparison | None = None
         self.interrupted = False
+        self.ended = threading.Event()  # set from outside: the search is to come to its end
         self.searching = 0.0
+        self.runner = runner or Workers()
+        self.local = target_of(self.runner.machine) == target_of(host())
 
     def made(self, options: Options) -> Compiled:
         """The program with other options."""
@@ -197,7 +233,7 @@ class Tuner:
     def run(self) -> Tuned:
         """Search, choose, and look at what was chosen."""
         threading.Thread(target=learner, daemon=True).start()  # brings it while workers start
-        with Workers() as workers:
+        with self.runner as workers:
             wrong = self.against_numpy(self.base).problem
             if wrong:
                 why = f"{self.base.name} does not give NumPy's answer: {wrong}"
@@ -246,7 +282,7 @@ class Tuner:
 
     # ---------------------------------------------------------------------------- searching
 
-    def begin(self, workers: Workers, tasks: Sequence[Task]) -> None:
+    def begin(self, workers: Runner, tasks: Sequence[Task]) -> None:
         """Time every kernel with its default schedule, and see what the record knows."""
         self.tell("starting")
         workers.use(tasks[0])
@@ -264,7 +300,7 @@ class Tuner:
             self.kernels.append(kernel)
             self.remember(workers, kernel, earlier)
 
-    def remember(self, workers: Workers, kernel: _Kernel, earlier: Sequence[Entry]) -> None:
+    def remember(self, workers: Runner, kernel: _Kernel, earlier: Sequence[Entry]) -> None:
         """Learn from trials that were in the record, and try the best of them again."""
         target = target_of(workers.machine)
         search, best = kernel.search, math.inf
@@ -283,12 +319,12 @@ class Tuner:
             self.try_all(workers, kernel, [again])
         search.refit()
 
-    def search(self, workers: Workers) -> None:
+    def search(self, workers: Runner) -> None:
         """Give the kernels their turns until the time is over."""
         begin, end = self.spent, SEARCHING * self.seconds
         told, again = 0.0, dict.fromkeys(self.kernels, begin)
         try:
-            while self.spent < end:
+            while self.spent < end and not self.ended.is_set():
                 open_ = [k for k in self.kernels if not k.over]
                 if not open_:
                     return
@@ -308,9 +344,10 @@ class Tuner:
 
     def batch(self, kernel: _Kernel) -> int:
         """How many candidates are tried at a time: fewer of slow kernels."""
-        return max(2, min(BATCH, int(TURN / (4 * kernel.search.default + 1e-9))))
+        each = max(2, min(BATCH, int(TURN / (4 * kernel.search.default + 1e-9))))
+        return each * self.runner.width
 
-    def try_all(self, workers: Workers, kernel: _Kernel, candidates: Sequence[Candidate]) -> None:
+    def try_all(self, workers: Runner, kernel: _Kernel, candidates: Sequence[Candidate]) -> None:
         """Try candidates; each outcome is in the record before the next is waited for."""
         best = kernel.search.best
         schedules = [c.schedule for c in candidates]
@@ -320,7 +357,7 @@ class Tuner:
             kernel.points.append(Point(self.spent, outcome.seconds))
             self.note(workers, kernel, trial)
 
-    def note(self, workers: Workers, kernel: _Kernel, trial: Trial, verdict: bool = False) -> None:
+    def note(self, workers: Runner, kernel: _Kernel, trial: Trial, verdict: bool = False) -> None:
         """A line more in the record."""
         if self.record is None:
             return
@@ -346,7 +383,7 @@ class Tuner:
 
     # ----------------------------------------------------------------------------- choosing
 
-    def choose(self, workers: Workers) -> None:
+    def choose(self, workers: Runner) -> None:
         """Time the best of each kernel in turn with its default schedule."""
         self.tell("comparing the best")
         left = RACING * self.seconds if not self.interrupted else min(1.0, RACING * self.seconds)
@@ -375,7 +412,9 @@ class Tuner:
             kernel.chosen, kernel.change = trials[place], changes[place]
 
     def whole(self) -> tuple[Compiled, tuple[Variant, ...], float]:
-        """The program with what was chosen, checked and timed in turn with its default."""
+        """The program with what was chosen, checked and timed in turn with its default: here."""
+        if not self.local:
+            return self.base, (), 0.0
         self.tell("the whole program")
         options = replace(self.compiled.options, schedules=())
         for kernel in self.kernels:
@@ -396,12 +435,12 @@ class Tuner:
             return self.base, variants, others
         return self.made(options), variants, others
 
-    def found(self, kernel: _Kernel, workers: Workers, chosen: Compiled) -> Found:
+    def found(self, kernel: _Kernel, workers: Runner, chosen: Compiled) -> Found:
         """What became of a kernel; noted in the record as the end of its search."""
         state = kernel.state(correlation=True)
         assert kernel.chosen is not None
         self.note(workers, kernel, kernel.chosen, verdict=True)
-        if chosen is self.base or kernel.change is None:
+        if kernel.change is None or (self.local and chosen is self.base):
             return Found(state)
         schedule = kernel.chosen.candidate.schedule
         findings: tuple[Finding, ...] = ()
@@ -425,6 +464,8 @@ class Tuner:
         default, own = (v.timing for v in variants) if variants else (self.before.compiled,) * 2
         change = ratio(variants[1].samples, variants[0].samples) if own and variants else None
         note = ""
+        if not self.local:
+            note = "found for another CPU than this one: recorded for it"
         if variants and chosen is self.base:
             note = variants[1].note or "what was found for the kernels makes the program no faster"
             change, own = None, default
@@ -444,4 +485,5 @@ class Tuner:
             note,
             others,
             self.record.problems if self.record else (),
+            target_of(self.runner.machine),
         )

@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self
 
 from nbcomp.machine import Machine, host
 from nbcomp.runtime import pool
@@ -37,6 +37,40 @@ class Outcome:
 
     seconds: float | None
     note: str = ""
+
+
+class Runner(Protocol):
+    """Where candidates are measured: processes on this machine, or the hosts of a cluster."""
+
+    lost: int  # workers that crashed or hung
+
+    @property
+    def machine(self) -> Machine:
+        """What candidates run on."""
+
+    @property
+    def width(self) -> int:
+        """How many machines measure at once."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(self, *error: object) -> None:
+        """End."""
+
+    def restart(self) -> None:
+        """Begin anew: after an interrupt nobody knows what is under way."""
+
+    def use(self, task: Task) -> None:
+        """Work on this kernel from now on."""
+
+    def run(
+        self, task: Task, schedules: Sequence[Schedule], best: float = float("inf")
+    ) -> Iterator[tuple[int, Outcome]]:
+        """(position, outcome) of each schedule, as they come."""
+
+    def race(self, task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
+        """Samples of schedules that work, taken in turn; none where one does not."""
 
 
 class Lost(Exception):
@@ -183,7 +217,12 @@ class Workers:
         """What candidates run on."""
         return host()
 
-    def __enter__(self) -> Workers:
+    @property
+    def width(self) -> int:
+        """This is one machine."""
+        return 1
+
+    def __enter__(self) -> Self:
         self.workers = [_Worker(self.inbox) for _ in range(self.count)]
         return self
 
