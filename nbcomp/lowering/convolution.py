@@ -37,6 +37,7 @@ class Convolution(OverWindows):
         if image is source:
             image = self.copied(source, layout)
         self.image, self.layout, self.weight = image, layout, self.memory_of(weights)
+        self.per_channel()
         self.sums()
 
     def arranged(self) -> Layout:

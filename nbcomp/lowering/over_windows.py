@@ -13,7 +13,7 @@ from itertools import product
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Windowed
-from nbcomp.graph.passes.fusion import Group, base_of
+from nbcomp.graph.passes.fusion import CHEAP, Group, base_of
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import (
     Accumulate,
@@ -151,6 +151,30 @@ class OverWindows(GroupLowering):
         rows = replace(source, shape=shape, strides=(*source.strides[:-1], step, 1))
         self.buffers[rows] = self.buffers.pop(source)
         return rows
+
+    def per_channel(self) -> None:
+        """A stage for what is the same along a whole channel and dear: a scale, once per channel."""
+        for node in self.group.nodes:
+            readers = [n for n in self.group.nodes if node in map(base_of, n.inputs)]
+            if node in self.outputs or not any(self.spans(n) for n in readers):
+                continue
+            space = node.shape[max(0, len(node.shape) - self.rank) :]
+            if any(n != 1 for n in space) or self.work(node) <= CHEAP:
+                continue
+            buffer = self.temp(node.name or node.op.name, node.type.dtype, node.shape)
+            names = [f"c{k}" for k in range(len(node.shape))]
+            with self.writer.loops(names, list(node.shape), node.location) as index:
+                value = self.elements.at(node, index)
+                self.writer.add(Store(buffer, index, value, node.location))
+            self.close_stage()
+            self.writer.complete.add(buffer.memory)
+            self.elements.memory[node] = buffer
+
+    def work(self, node: Node) -> int:
+        """The cost of an element, from what is in memory."""
+        if node not in self.inside or node in self.elements.memory:
+            return 0
+        return node.op.cost + sum(self.work(base_of(i)) for i in node.inputs)
 
     # ------------------------------------------------------------------------------------- loops
 

@@ -42,6 +42,7 @@ class Channelwise(OverWindows):
         near = image is None and math.prod(layout.shape) * source.dtype.itemsize <= NEAR
         if image is None and not near:
             image = self.copied(source, layout)
+        self.per_channel()
         names = [f"c{k}" for k in range(self.lead)]
         with self.writer.loops(names, list(source.shape[: self.lead]), self.location) as channel:
             at = channel
