@@ -62,10 +62,8 @@ def weights_of(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
         if name.endswith("running_var"):
             value = rng.uniform(0.5, 1.5, shape)
         elif len(shape) < 2:
-            value = (
-                rng.uniform(0.5, 1, shape) if name.endswith("weight") else rng.normal(size=shape)
-            )
-            value = value if name.endswith("weight") else 0.1 * value
+            scale = name.endswith("weight")
+            value = rng.uniform(0.5, 1, shape) if scale else 0.1 * rng.normal(size=shape)
         else:
             value = rng.standard_normal(shape) * math.sqrt(1.5 / math.prod(shape[1:]))
         made[name] = np.asarray(value, np.float32)

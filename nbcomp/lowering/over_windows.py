@@ -153,7 +153,7 @@ class OverWindows(GroupLowering):
         return rows
 
     def per_channel(self) -> None:
-        """A stage for what is the same along a whole channel and dear: a scale, once per channel."""
+        """A stage for what is dear and the same along a channel, such as a scale: once each."""
         for node in self.group.nodes:
             readers = [n for n in self.group.nodes if node in map(base_of, n.inputs)]
             if node in self.outputs or not any(self.spans(n) for n in readers):
