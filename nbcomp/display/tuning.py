@@ -23,6 +23,7 @@ from nbcomp.display.visible import escape, visible
 from nbcomp.tuning.result import Found, KernelState, State, Tuned
 
 HEAD = ("kernel", "trials", "default", "best", "speed-up", "rank correlation")
+NOISY = 1.1  # times as long at another time: worth saying
 MATTERS = 1.03  # times as long without it: a step that mattered
 
 
@@ -158,6 +159,25 @@ class TuneReport(_Shown):
 
     def _facts(self) -> Iterator[str]:
         tuned = self.tuned
+        yield from self._speed()
+        rate = f"{tuned.searching:.1f} s: {tuned.rate:.0f} a second"
+        trials = f"{count(tuned.trials, 'trial')} in {rate}"
+        lost = f", {count(tuned.lost, 'worker')} lost to crashes or time-outs" if tuned.lost else ""
+        yield trials + lost
+        if tuned.interrupted:
+            yield "interrupted: the best until then was kept"
+        if tuned.note:
+            yield tuned.note
+        if tuned.record:
+            yield f"recorded in {visible(tuned.record)}: compiled so from now on"
+        for other in tuned.elsewhere:
+            yield f"on {visible(other.target)}: {TuneReport(other).found_words}"
+        for problem in tuned.problems[:3]:
+            yield f"skipped in the record: {visible(problem)}"
+
+    def _speed(self) -> Iterator[str]:
+        """How fast the program is, and how sure that is."""
+        tuned = self.tuned
         if tuned.own and tuned.default and self.better:
             words = (
                 f"{seconds(tuned.own.median)} against {seconds(tuned.default.median)} by default"
@@ -166,25 +186,14 @@ class TuneReport(_Shown):
                 words += f" (quartiles {1 / tuned.change.high:.2f}–{1 / tuned.change.low:.2f}×)"
             yield f"{words}, same result"
         if tuned.numpy and tuned.own:
-            theirs = seconds(tuned.numpy.median)
-            yield f"NumPy takes {theirs}: {factor(self._over_numpy())} its speed"
-        trials = (
-            f"{count(tuned.trials, 'trial')} in {tuned.searching:.1f} s: {tuned.rate:.0f} a second"
-        )
-        lost = f", {count(tuned.lost, 'worker')} lost to crashes or time-outs" if tuned.lost else ""
-        yield trials + lost
-        if tuned.interrupted:
-            yield "interrupted: the best until then was kept"
-        if tuned.note:
-            yield tuned.note
+            theirs, times = tuned.numpy.median, tuned.numpy.median / tuned.own.median
+            yield f"NumPy takes {seconds(theirs)}: {factor(times)} its speed"
         if disturbed := others_words(tuned.others):
             yield disturbed
-        if tuned.record:
-            yield f"recorded in {visible(tuned.record)}: compiled so from now on"
-        for other in tuned.elsewhere:
-            yield f"on {visible(other.target)}: {TuneReport(other).found_words}"
-        for problem in tuned.problems[:3]:
-            yield f"skipped in the record: {visible(problem)}"
+        noise = max((k.state.noise for k in tuned.kernels), default=1.0)
+        if noise >= NOISY:
+            often = f"one schedule took up to {factor(noise)} as long at another time"
+            yield f"{often}: the times are rough"
 
     @property
     def found_words(self) -> str:
@@ -196,11 +205,6 @@ class TuneReport(_Shown):
             f"{visible(k.state.name)} {factor(1 / k.change.median)}" for k in gained if k.change
         )
         return f"{count(self.tuned.trials, 'trial')}; {words} the default schedule"
-
-    def _over_numpy(self) -> float:
-        assert self.tuned.numpy
-        assert self.tuned.own
-        return self.tuned.numpy.median / self.tuned.own.median
 
     @property
     def states(self) -> tuple[KernelState, ...]:

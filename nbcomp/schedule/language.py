@@ -44,9 +44,13 @@ class Step:
 
     def __call__(self, kernel: Kernel) -> Kernel:
         """The kernel after this step; ScheduleError says where it is not legal."""
+        return verify(self.taken(kernel))
+
+    def taken(self, kernel: Kernel) -> Kernel:
+        """The same, left to the caller to be verified: of many steps the last kernel is enough."""
         made = getattr(steps, self.name)(kernel, *self.arguments, **dict(self.options))
         assert isinstance(made, Kernel)
-        return verify(made)
+        return made
 
 
 def _literal(value: Argument) -> str:
@@ -95,21 +99,25 @@ class Schedule:
         Raises ScheduleError, naming the step, where it is not legal on this kernel, and before the
         first step where the kernel is not one of the structure the schedule was written for.
         """
+        for step, made in self._taken(kernel):
+            yield step, verify(made)
+
+    def __call__(self, kernel: Kernel) -> Kernel:
+        """The kernel after all steps; raises as `play` does."""
+        made = kernel
+        for _, made in self._taken(kernel):  # noqa: B007
+            pass
+        return verify(made)
+
+    def _taken(self, kernel: Kernel) -> Iterator[tuple[Step, Kernel]]:
         if self.structure and (why := difference(self.structure, structure(kernel))):
             raise ScheduleError(f"the schedule is for another kernel: {why}")
         for number, step in enumerate(self.steps, 1):
             try:
-                kernel = step(kernel)
+                kernel = step.taken(kernel)
             except ScheduleError as error:
                 raise ScheduleError(f"step {number}, {step}: {error}") from None
             yield step, kernel
-
-    def __call__(self, kernel: Kernel) -> Kernel:
-        """The kernel after all steps."""
-        made = kernel
-        for _, made in self.play(kernel):  # noqa: B007
-            pass
-        return made
 
     def of(self, kernel: Kernel) -> Schedule:
         """The same steps, remembered to be for kernels like this one."""

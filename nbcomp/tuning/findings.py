@@ -48,7 +48,7 @@ def without(kernel: Kernel, schedule: Schedule, position: int) -> tuple[Schedule
     gone = 0
     for step in schedule.steps[position + 1 :]:
         try:
-            made = step(made)
+            made = step.taken(made)
         except NbcompError:
             gone += 1
         else:

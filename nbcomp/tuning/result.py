@@ -36,7 +36,7 @@ class KernelState:
 
     calls: in a call of the program.  cut: candidates the estimate ruled out.  correlation: of the
     learned model with measurement, in ranks (NaN: too little measured).  earlier: trials that were
-    in the record.
+    in the record.  noise: how many times as long one schedule took at another time.
     """
 
     name: str
@@ -48,6 +48,7 @@ class KernelState:
     cut: int = 0
     correlation: float = math.nan
     earlier: int = 0
+    noise: float = 1.0
 
     @property
     def speedup(self) -> float:

@@ -20,8 +20,9 @@ from nbcomp.tuning.worker import Outcome
 
 PARENTS = 12  # of the best so far that have children
 CHILDREN = 192  # that the learned model looks at
-DRAWN = 3  # candidates drawn for each that is tried, while there is no model
+DRAWN = 2  # candidates drawn for each that is tried, while there is no model
 RANDOM = 0.15  # share that is drawn at random even so
+NOISY = 1.03  # times as long at another time: from there on what looks unlucky is timed again
 CUT = 4.0  # times the least estimate: what is said to take longer is not tried
 TRIES = 40  # at finding a candidate that is new
 
@@ -37,8 +38,8 @@ class Trial:
 class Search:
     """The search for one kernel.
 
-    trials: all so far, the default schedule first.  cut: candidates that were not tried because of
-    their estimate.
+    trials: all so far, the default schedule first; what was timed again has its least time.  cut:
+    candidates that were not tried because of their estimate.
     """
 
     def __init__(self, space: Space, seed: int = 0) -> None:
@@ -51,15 +52,22 @@ class Search:
         self.asked: set[frozenset[tuple[str, Value]]] = set()  # decisions that were looked at
         self.earlier: list[tuple[Mapping[str, Value], float]] = []  # from the record
         self.stale = 0  # trials since the last better one
+        self.apart: list[float] = []  # how far apart two timings of one candidate were, as a ratio
 
     # ------------------------------------------------------------------------------- outcomes
 
     @property
     def default(self) -> float:
-        """Seconds with the default schedule, which is timed now and then."""
-        first = self.trials[0].candidate.key
-        found = [t.outcome.seconds for t in self.trials if t.candidate.key == first]
-        return min(s for s in found if s is not None)
+        """Seconds with the default schedule."""
+        seconds = self.trials[0].outcome.seconds
+        assert seconds is not None
+        return seconds
+
+    @property
+    def noise(self) -> float:
+        """How many times as long the same takes at another time: the median; 1 before that is
+        known."""
+        return float(np.median(self.apart)) if self.apart else 1.0
 
     @property
     def timed(self) -> list[Trial]:
@@ -77,8 +85,21 @@ class Search:
         """Take note of an outcome."""
         seconds = trial.outcome.seconds
         self.stale = 0 if seconds is not None and seconds < 0.98 * self.best else self.stale + 1
+        for place, known in enumerate(self.trials):
+            if known.candidate.key == trial.candidate.key:
+                self._again(place, trial)
+                return
         self.known.add(trial.candidate.key)
         self.trials.append(trial)
+
+    def _again(self, place: int, trial: Trial) -> None:
+        """Of a candidate that was timed before, the least time counts: what disturbs only adds."""
+        before, now = self.trials[place].outcome.seconds, trial.outcome.seconds
+        if before is None or now is None:
+            return
+        self.apart.append(max(before, now) / min(before, now))
+        if now < before:
+            self.trials[place] = trial
 
     def refit(self) -> None:
         """Learn from everything that was measured."""
@@ -108,7 +129,19 @@ class Search:
         if guided:
             self._take(found, self._children(), count - at_random)
         self._take(found, self._drawn(count if not guided else at_random), count)
+        if found and guided and self.noise > NOISY:
+            found.popitem()
+            return [*found.values(), self._unlucky()]
         return list(found.values())
+
+    def _unlucky(self) -> Candidate:
+        """What took longer than the model expects, and is expected to be good: perhaps something
+        disturbed it."""
+        timed = self.timed
+        said = self.model.predict([t.candidate.decisions for t in timed])
+        took = np.log([(t.outcome.seconds or math.inf) / self.default for t in timed])
+        good = said <= np.quantile(said, 0.2)
+        return timed[int(np.argmax(np.where(good, took - said, -math.inf)))].candidate
 
     def _take(self, found: dict[str, Candidate], some: Iterable[Candidate], count: int) -> None:
         """Add new candidates up to a count."""

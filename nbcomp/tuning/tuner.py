@@ -187,6 +187,7 @@ class _Kernel:
             search.cut,
             search.correlation() if correlation else math.nan,
             len(search.earlier),
+            search.noise,
         )
 
 

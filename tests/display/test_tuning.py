@@ -117,6 +117,14 @@ def test_what_is_to_be_known(more: dict[str, Any], words: str) -> None:
     assert words in shown.html()
 
 
+def test_a_noisy_machine_is_told() -> None:
+    (found,) = tuned().kernels
+    noisy = replace(found, state=replace(found.state, noise=1.7))
+    words = "one schedule took up to 1.70× as long at another time"
+    assert words in str(TuneReport(tuned(kernels=(noisy,)), 30.0))
+    assert words not in str(TuneReport(tuned(), 30.0))
+
+
 def test_the_plot_is_an_svg_with_a_curve_for_each_kernel() -> None:
     one, two = kernel(), kernel("<b>sum", 3)
     svg = picture(TuneProgress(state(kernels=(one, two))).html())

@@ -179,6 +179,20 @@ def test_nothing_is_tried_twice() -> None:
     assert len(set(keys)) == len(keys)
 
 
+def test_what_was_unlucky_is_timed_again() -> None:
+    search = searched("rows", 60)
+    search.refit()
+    best = search.timed[0]
+    trials = list(search.trials)
+    spoiled = Trial(best.candidate, Outcome(3 * search.best))
+    search.trials[search.trials.index(best)] = spoiled
+    search.apart = [1.5]
+    assert search.propose(8)[-1].key == best.candidate.key
+    search.learn(best)
+    assert search.trials == trials
+    assert search.noise == 2.25
+
+
 def test_a_small_space_comes_to_an_end() -> None:
     tiny = nbcomp.compile_for("interpreted")(lambda x: x + 1, zeros(3)).kernels[0].lowered
     search = Search(Space(tiny, MACHINE))
