@@ -13,6 +13,7 @@ Tiles and the order of loops are the schedule's.
 from __future__ import annotations
 
 from nbcomp.graph.passes.fusion import Group
+from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import Affine, Buffer, index_scale
 from nbcomp.lowering import windows
 from nbcomp.lowering.over_windows import OverWindows, windowed
@@ -43,10 +44,18 @@ class Convolution(OverWindows):
     def arranged(self) -> Layout:
         """The order in which the input is copied."""
         *outer, last = self.axes
-        if outer and last.out < NARROW and self.filters > 1:
+        if self.together > 1:
             rows = (*map(windows.whole, outer[:-1]), windows.phases(outer[-1]))
             return Layout((*rows, windows.copies(last)), joined=True)
         return Layout((*map(windows.whole, outer), windows.phases(last)))
+
+    def one_line(self) -> int:
+        strides = element_strides(self.node.inputs[0])
+        assert strides is not None
+        if windows.flattens(self.axes, strides[self.lead :]):
+            return self.rank
+        narrow = self.axes[-1].out < NARROW and self.filters > 1
+        return 2 if narrow and self.rank > 1 else 1
 
     @property
     def filters(self) -> int:
@@ -55,7 +64,7 @@ class Convolution(OverWindows):
 
     def sums(self) -> None:
         """The loops over the result."""
-        outer, inner = self.places(self.layout)
+        outer, inner = self.places()
         names = ["n", "g", *"zy"[2 - len(outer) :], "o", "x"]
         extents = [self.node.shape[0], self.op.groups, *outer, self.filters, inner]
         with self.writer.loops(names, extents, self.location) as index:

@@ -1,8 +1,8 @@
 """What lowering any group over windows has in common: buffers as lines, taps, the epilogue.
 
-The whole space of the result is one axis here, so that vectors may reach from one row into the
-next; memory of that shape is a buffer with one line per channel, and an index has its place along
-that line in its last entry, the other axes of the space being 0.
+The innermost loop may walk several axes of the result as one, so that vectors reach from one row
+into the next.  Memory with these axes is a buffer with one for all of them, and an index has its
+place there in the last entry, those before it being 0.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class OverWindows(GroupLowering):
         self.lead = len(node.shape) - self.rank
         x = node.inputs[0]
         self.axes = windows.axes_of(self.op, x.shape[self.lead :], node.shape[self.lead :])
+        self.together = self.one_line()
         self.elements: Elements = FlatElements(self, group, names)
         self.elements.uses.update(group.outputs)
         for operand in node.inputs:
@@ -61,13 +62,13 @@ class OverWindows(GroupLowering):
     # ---------------------------------------------------------------------------------- buffers
 
     def buffer(self, node: Node | None, strides: tuple[int, ...], role: str) -> Buffer:
-        """Memory of the result's shape is one line per channel; other memory is as it is."""
-        if node is None or not self.spans(node):
-            return super().buffer(node, strides, role)
-        lead = len(node.shape) - self.rank
+        """Memory that has the axes the innermost loop walks as one has them as one."""
+        made = super().buffer(node, strides, role)
+        if self.together == 1 or node is None or not self.spans(node):
+            return made
+        lead = len(node.shape) - self.together
         pairs = zip(node.shape[lead:], strides[lead:], strict=True)
         step = next((s for n, s in reversed(list(pairs)) if n != 1), 1)
-        made = super().buffer(node, strides, role)
         line = replace(
             made,
             shape=(*node.shape[:lead], math.prod(node.shape[lead:])),
@@ -77,9 +78,12 @@ class OverWindows(GroupLowering):
         return line
 
     def spans(self, node: Node) -> bool:
-        """Whether a node has the axes of the space."""
-        space = node.shape[max(0, len(node.shape) - self.rank) :]
-        return space == self.node.shape[self.lead :]
+        """Whether a node has the axes that the innermost loop walks."""
+        return node.shape[-self.together :] == self.node.shape[-self.together :]
+
+    def one_line(self) -> int:
+        """How many axes, counted from the last, the innermost loop walks as one."""
+        return 1
 
     def memory_of(self, node: Node) -> Buffer:
         """The buffer of an operand as it is, through the views it may be."""
@@ -156,7 +160,8 @@ class OverWindows(GroupLowering):
         """A stage for what is dear and the same along a channel, such as a scale: once each."""
         for node in self.group.nodes:
             readers = [n for n in self.group.nodes if node in map(base_of, n.inputs)]
-            if node in self.outputs or not any(self.spans(n) for n in readers):
+            space = self.node.shape[self.lead :]
+            if node in self.outputs or not any(n.shape[-self.rank :] == space for n in readers):
                 continue
             space = node.shape[max(0, len(node.shape) - self.rank) :]
             if any(n != 1 for n in space) or self.work(node) <= CHEAP:
@@ -178,12 +183,11 @@ class OverWindows(GroupLowering):
 
     # ------------------------------------------------------------------------------------- loops
 
-    def places(self, layout: Layout) -> tuple[list[int], int]:
+    def places(self) -> tuple[list[int], int]:
         """The extents of the loops over the result's space: the outer axes, and the innermost
         loop, which may be several axes in one."""
         sizes = [a.out for a in self.axes]
-        together = 2 if layout.joined else len(sizes) if len(layout.lines) < len(sizes) else 1
-        cut = len(sizes) - together
+        cut = len(sizes) - self.together
         return sizes[:cut], math.prod(sizes[cut:])
 
     def perfect(self, index: Index) -> None:
@@ -232,13 +236,11 @@ class OverWindows(GroupLowering):
 
     def finish(self, channel: tuple[Affine, ...], places: tuple[Affine, ...]) -> None:
         """Store what becomes of an element, from its total."""
-        line = places[-1]
-        for k, place in enumerate(places[:-1]):
-            line = add(line, index_scale(place, math.prod(a.out for a in self.axes[k + 1 :])))
-        at = (*channel, *(affine(0) for _ in self.axes[1:]), line)
+        *outer, line = places
+        at = (*channel, *outer, *(affine(0) for _ in range(self.together - 1)), line)
         for node, buffer in self.outputs.items():
             value = self.elements.at(node, at)
-            self.writer.add(Store(buffer, (*channel, line), value, node.location))
+            self.writer.add(Store(buffer, (*channel, *places), value, node.location))
 
 
 class FlatElements(Elements):
@@ -252,14 +254,14 @@ class FlatElements(Elements):
         """The place along the space is kept where the last axis has length 1."""
         long = [k for k, n in enumerate(node.shape) if n != 1]
         if self.of.spans(node) and long and not _zero(index[-1]):
-            axis = max(long[-1], len(index) - self.of.rank)
+            axis = max(long[-1], len(index) - self.of.together)
             index = (*index[:axis], index[-1], *index[axis + 1 :])
         return super().steps(node, index)
 
     def compute(self, node: Node, index: Index) -> Steps:
         """Memory of the space has one line per channel."""
         if node in self.memory and self.of.spans(node):
-            lead = len(node.shape) - self.of.rank
+            lead = len(node.shape) - self.of.together
             buffer = self.memory[node]
             place = next((i for i in index[lead:] if not _zero(i)), affine(0))
             return Load(buffer.dtype, buffer, (*index[:lead], place), node.location)

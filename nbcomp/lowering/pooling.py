@@ -66,7 +66,7 @@ class Channelwise(OverWindows):
         filters: tuple[Buffer, Index] | None,
     ) -> None:
         """The loops over one channel of the result."""
-        rows, line = self.places(image[2])
+        rows, line = self.places()
         names = [*"zy"[2 - len(rows) :], "x"]
         with self.writer.loops(names, [*rows, line], self.location) as places:
             self.perfect((*channel, *places))

@@ -39,6 +39,8 @@ ALONE = 8  # where a row of the result shares nothing with the next
 SUMS = {64: 24, 32: 12, 16: 12}  # vectors of sums, by bytes of a vector: the other registers are
 TALL, BROAD = (1, 2, 4, 6, 8, 10, 12, 16), (1, 2, 3, 4, 6, 8)  # for the operands
 PARTS = 2  # of the work, for each core
+TAPS = 16  # terms of a sum that are written out; neighbouring rows then share what they read
+NEIGHBOURS = 4  # rows that do
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,9 @@ class _Blocking:
         self.kernel, self.nest, self.machine, self.decide = kernel, nest, machine, decide
         self.lanes = machine.vector_bytes // nest.sums[0].buffer.dtype.itemsize
         self.room = SUMS.get(machine.vector_bytes, min(SUMS.values()))
+        self.short = _terms(find(kernel, nest.columns).body) <= TAPS
+        self.windows = not nest.rows and self.short and bool(nest.around)
+        self.rows = nest.around[-1] if self.windows else nest.rows
 
     def do(self, name: str, *arguments: str | int, **options: int) -> list[str]:
         """Take a step; the names of the loops that are new after it."""
@@ -149,7 +154,7 @@ class _Blocking:
     def run(self) -> Kernel:
         if self.nest.top:
             self.spread()
-        rows, columns = self.nest.rows, self.nest.columns
+        rows, columns = self.rows, self.nest.columns
         width = self.vectors(columns) * self.lanes
         height = self.height(columns, -(-width // self.lanes))
         for over, along in self.sides(rows, columns, height):
@@ -161,7 +166,7 @@ class _Blocking:
         """Vectors of columns in a tile."""
         extent = self.extent(columns)
         most, whole = -(-extent // self.lanes), extent // self.lanes
-        broad = VECTORS if self.nest.rows else ALONE
+        broad = VECTORS if self.rows else ALONE
         if self.nest.rows and whole % VECTORS and whole % (VECTORS - 1) == 0:
             broad = VECTORS - 1
         broad = min(broad, most)
@@ -169,10 +174,10 @@ class _Blocking:
 
     def height(self, columns: str, broad: int) -> int:
         """Rows of a tile: as many as there is room for, if that leaves no rest."""
-        if not self.nest.rows:
+        if not self.rows:
             return 1
-        rows = self.extent(self.nest.rows)
-        most = max(1, min(self.room // broad, max(TALL), rows))
+        rows = self.extent(self.rows)
+        most = max(1, min(self.room // broad, NEIGHBOURS if self.windows else max(TALL), rows))
         whole = next(n for n in range(most, 0, -1) if rows % n == 0)
         tall = whole if 2 * whole > most else most
         return self.decide(f"rows of a tile of {columns}", tall, among(tall, TALL, rows))
@@ -227,12 +232,27 @@ class _Blocking:
         if across and rows:
             self.do("reorder", *outer, *loops)
         width = self.extent(columns)
+        terms = [s.var for s in walk(find(self.kernel, columns).body) if isinstance(s, For)]
+        for var in terms if self.short else ():
+            self.do("unroll", var)
         made = [*loops, *self.do("tile_sums", *loops)]
-        if rows and width % self.lanes and width > self.lanes // 2:
+        lanes = self.lanes
+        while lanes // 2 >= width:  # as `lanes_of` has it
+            lanes //= 2
+        if rows and width % lanes:  # whole vectors need no mask, which would keep them in memory
             (total,) = (s for s in walk(find(self.kernel, columns).body) if isinstance(s, Store))
-            self.do("pad", total.buffer.name, -(-width // self.lanes) * self.lanes)
+            self.do("pad", total.buffer.name, -(-width // lanes) * lanes)
         for var in made:
             if any(isinstance(s, For) for s in walk(find(self.kernel, var).body)):
                 self.do("unroll", var)
             else:
                 self.do("vectorize", var, unroll=-(-width // self.lanes))
+
+
+def _terms(body: tuple[Stmt, ...]) -> int:
+    """How many times a body adds to something."""
+    total = sum(isinstance(s, Accumulate) for s in body)
+    for loop in body:
+        if isinstance(loop, For):
+            total += constant_extent(loop) * _terms(loop.body)
+    return total
