@@ -34,7 +34,7 @@ class Convolution(OverWindows):
     def body(self) -> None:
         x, weights = self.node.inputs
         source = self.memory_of(x)
-        image, layout = self.as_it_is(source, joined=True) or (source, self.arranged())
+        image, layout = self.as_it_is(source) or (source, self.arranged())
         if image is source:
             image = self.copied(source, layout)
         self.image, self.layout, self.weight = image, layout, self.memory_of(weights)

@@ -91,20 +91,17 @@ class OverWindows(GroupLowering):
         assert strides is not None
         return super().buffer(node, strides, "input")
 
-    def as_it_is(self, source: Buffer, joined: bool) -> tuple[Buffer, Layout] | None:
-        """The input in a layout, if it needs no copy.
-
-        joined: whether windows that are single elements may be one long axis.
-        """
+    def as_it_is(self, source: Buffer) -> tuple[Buffer, Layout] | None:
+        """The input in a layout, if it needs no copy."""
         lead, space, axes = self.lead, source.strides[self.lead :], self.axes
         shape: tuple[int, ...]
         strides: tuple[int, ...]
-        if joined and windows.flattens(axes, space):
+        if self.together == self.rank and windows.flattens(axes, space):
             line = windows.flat(axes)
             steps = [s for a, s in zip(axes, space, strict=True) if a.size != 1] or [1]
             shape, strides = (1, line.size), (0, steps[-1])
             layout = Layout((windows.whole(line),))
-        elif any(a.before or a.after for a in axes) or axes[-1].stride != 1 or space[-1] != 1:
+        elif self.together > 1 or space[-1] != 1 or not windows.neighbours(axes):
             return None
         else:
             shape = (*(1 for _ in axes), *source.shape[lead:])

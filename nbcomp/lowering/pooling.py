@@ -38,7 +38,7 @@ class Channelwise(OverWindows):
     def body(self) -> None:
         source = self.memory_of(self.node.inputs[0])
         weight = self.memory_of(self.node.inputs[1]) if len(self.node.inputs) > 1 else None
-        image, layout = self.as_it_is(source, joined=False) or (None, self.phases())
+        image, layout = self.as_it_is(source) or (None, self.phases())
         near = image is None and math.prod(layout.shape) * source.dtype.itemsize <= NEAR
         if image is None and not near:
             image = self.copied(source, layout)

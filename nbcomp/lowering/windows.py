@@ -203,6 +203,11 @@ def fill(
         along(0, (), (), False)
 
 
+def neighbours(axes: list[Axis]) -> bool:
+    """Whether windows next to each other are so in the input itself: no margins, no steps."""
+    return axes[-1].stride == 1 and not any(a.before or a.after for a in axes)
+
+
 def flattens(axes: list[Axis], strides: tuple[int, ...]) -> bool:
     """Whether the whole space is one axis of elements that are windows of their own."""
     sizes = tuple(a.size for a in axes)

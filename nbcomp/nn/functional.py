@@ -333,14 +333,17 @@ def group_norm(
     """
     if x.shape[1] % num_groups:
         raise ValueError(f"{x.shape[1]} channels do not make {num_groups} groups")
-    grouped = np.reshape(x, (x.shape[0], num_groups, -1))
-    distance = grouped - np.mean(grouped, axis=-1, keepdims=True)
-    spread = np.mean(distance * distance, axis=-1, keepdims=True)
-    result = np.reshape(distance / np.sqrt(spread + eps), x.shape)
-    column = (-1, *(1,) * (len(x.shape) - 2))
+    each = x.shape[1] // num_groups
+    grouped = np.reshape(x, (x.shape[0], num_groups, each, -1))
+    distance = grouped - np.mean(grouped, axis=(-2, -1), keepdims=True)
+    spread = np.mean(distance * distance, axis=(-2, -1), keepdims=True)
+    result = distance / np.sqrt(spread + eps)
+    column = (num_groups, each, 1)
     if weight is not None:
         result = result * np.reshape(weight, column)
-    return result if bias is None else result + np.reshape(bias, column)
+    if bias is not None:
+        result = result + np.reshape(bias, column)
+    return np.reshape(result, x.shape)
 
 
 def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:

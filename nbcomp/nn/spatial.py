@@ -161,12 +161,20 @@ def avg_pool2d(
     )
 
 
-def _adaptive(reduce: Any, space: int, x: Any, output_size: Any) -> Any:
-    """Windows of (nearly) one size that make an output of the size asked for."""
-    wanted = sizes(output_size, space)
+def _adaptive(reduce: Any, pool: Any, space: int, x: Any, output_size: Any) -> Any:
+    """Windows of (nearly) one size that make an output of the size asked for.
+
+    reduce: what becomes of a window; pool: of all, where their size is the same.
+    """
+    space_in = x.shape[len(x.shape) - space :]
+    counts = sizes(output_size, space)
+    wanted = [n if m is None else m for n, m in zip(space_in, counts, strict=True)]
+    if all(m == 1 for m in wanted):
+        return reduce(x, axis=tuple(range(-space, 0)), keepdims=True)
+    if all(m and n % m == 0 for n, m in zip(space_in, wanted, strict=True)):
+        return pool(x, tuple(n // m for n, m in zip(space_in, wanted, strict=True)))
     for axis, count in zip(range(-space, 0), wanted, strict=True):
         size = x.shape[axis]
-        count = size if count is None else count
         if count == 1:
             x = reduce(x, axis=axis, keepdims=True)
         elif size % count == 0:
@@ -183,22 +191,22 @@ def _adaptive(reduce: Any, space: int, x: Any, output_size: Any) -> Any:
 
 def adaptive_avg_pool1d(x: Any, output_size: Any) -> Any:
     """Means of the last axis that make an output of this length."""
-    return _adaptive(np.mean, 1, x, output_size)
+    return _adaptive(np.mean, avg_pool1d, 1, x, output_size)
 
 
 def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
     """Means of the last two axes that make an output of this height and width."""
-    return _adaptive(np.mean, 2, x, output_size)
+    return _adaptive(np.mean, avg_pool2d, 2, x, output_size)
 
 
 def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
     """Maxima of the last axis that make an output of this length."""
-    return _adaptive(np.max, 1, x, output_size)
+    return _adaptive(np.max, max_pool1d, 1, x, output_size)
 
 
 def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
     """Maxima of the last two axes that make an output of this height and width."""
-    return _adaptive(np.max, 2, x, output_size)
+    return _adaptive(np.max, max_pool2d, 2, x, output_size)
 
 
 def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:

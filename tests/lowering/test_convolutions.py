@@ -46,6 +46,8 @@ def drawn(rng: np.random.Generator) -> tuple[Any, tuple[Array, ...]]:
         tuple(map(int, rng.integers(1, n, space))) for n in (5, 4, 3)
     )  # fmt: skip
     padding = tuple(map(int, rng.integers(0, 4, space)))
+    if rng.random() < 0.4:
+        padding, stride = (0,) * space, (*stride[:-1], 1)
     if rng.random() < 0.2:
         kernel, stride, padding = (1,) * space, (1,) * space, (0,) * space
     size = tuple(map(int, rng.integers(9, {1: 150, 2: 30, 3: 12}[space], space)))
