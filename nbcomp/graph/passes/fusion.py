@@ -487,7 +487,8 @@ class _Fuser:
         kept = tuple(k for k in range(len(producer.space)) if k not in producer.components)
         trailing = kept[len(kept) - len(producer.axes) :]
         size = math.prod(producer.space)
-        if producer.axes != trailing and size > SERIAL_SIZE:
+        inner = math.prod(producer.space[k] for k in kept if k > max(producer.axes))
+        if producer.axes != trailing and (inner > TINY or size > SERIAL_SIZE):
             return "the reduction runs across rows, and its result is complete only at the end"
         if producer.row * node.type.dtype.itemsize > ROW_BYTES:
             return f"one row of {producer.row:,} elements does not stay in the cache"
