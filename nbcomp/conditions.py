@@ -9,7 +9,7 @@ lengths of.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -51,14 +51,12 @@ class Fixed:
 class Conditions:
     """What was assumed about sizes.
 
-    box: the range of every symbol.  never: numbers that a symbol is not.  zero, nonzero: formulas
-    that are 0, or not.  ranges: of formulas in several symbols.  same: symbols that are equal to
-    another one.  fixed: why a symbol has one value only.  where: gives the user's line,
-    while there is one.
+    box: the range of every symbol.  zero, nonzero: formulas that are 0, or not.  ranges: of
+    formulas in several symbols.  same: symbols that are equal to another one.  fixed: why a symbol
+    has one value only.  where: gives the user's line, while there is one.
     """
 
     box: dict[Symbol, tuple[int, int]] = field(default_factory=dict)
-    never: dict[Symbol, set[int]] = field(default_factory=dict)
     zero: dict[Key, Size] = field(default_factory=dict)
     nonzero: dict[Key, Size] = field(default_factory=dict)
     ranges: dict[Key, tuple[Size, Range]] = field(default_factory=dict)
@@ -77,12 +75,29 @@ class Conditions:
         return replace(
             self,
             box=dict(self.box),
-            never={s: set(v) for s, v in self.never.items()},
             zero=dict(self.zero),
             nonzero=dict(self.nonzero),
             ranges=dict(self.ranges),
             same=dict(self.same),
             fixed=list(self.fixed),
+        )
+
+    def about(self, symbols: Collection[Symbol]) -> Conditions:
+        """What is assumed about these symbols, without what their ranges say already."""
+        known = set(symbols)
+
+        def kept(size: Size) -> bool:
+            return symbols_of(size) <= known
+
+        box = {s: r for s, r in self.box.items() if s in known}
+        nonzero = {k: v for k, v in self.nonzero.items() if kept(v) and not _apart(bounds(v, box))}
+        return replace(
+            self.copy(),
+            box=box,
+            zero={k: v for k, v in self.zero.items() if kept(v)},
+            nonzero=nonzero,
+            ranges={k: v for k, v in self.ranges.items() if kept(v[0])},
+            fixed=[f for f in self.fixed if f.symbol in known],
         )
 
     @contextmanager
@@ -103,8 +118,6 @@ class Conditions:
             low, high = self.box[symbol]
             if not low <= value <= high:
                 yield f"{symbol} is {value}, not {self.range_of(symbol)}"
-            elif value in self.never.get(symbol, ()):
-                yield f"{symbol} is {value}"
         for size, (least, most) in self.ranges.values():
             if not least <= (found := size.at(values)) <= most:
                 yield f"{size} is {found}, not {_range_text(least, most)}"
@@ -152,7 +165,7 @@ class Conditions:
         if size.hint == 0:
             self._assume_zero(size)
         else:
-            self._assume_nonzero(size)
+            self.nonzero[size.key] = size
         return size.hint == 0
 
     def fix(self, size: Size) -> None:
@@ -210,15 +223,6 @@ class Conditions:
             self.box[gone] = self.box[kept] = (low, high)
         self.zero[size.key] = size
 
-    def _assume_nonzero(self, size: Size) -> None:
-        symbols = symbols_of(size)
-        if len(symbols) == 1 and is_linear(size):
-            (symbol,) = symbols
-            root = Fraction(-size.terms.get((), 0)) / Fraction(size.terms[(symbol,)])
-            if root.denominator == 1:
-                self.never.setdefault(symbol, set()).add(int(root))
-        self.nonzero[size.key] = size
-
     def _narrow(self, size: Size, proved: Callable[[Range], bool]) -> bool:
         """Narrow the range of the one symbol of a formula to where the answer is seen to hold;
         whether that is all there is to it."""
@@ -250,6 +254,11 @@ class Conditions:
             least = math.floor(edge) + 1 if below else math.ceil(edge)
             low = max(low, least)
         self.ranges[formula.key] = formula, (low, high)
+
+
+def _apart(found: Range) -> bool:
+    """Whether 0 is not in a range."""
+    return bool(found[0] > 0 or found[1] < 0)
 
 
 def _normal(size: Size) -> tuple[Size, Fraction, Fraction]:

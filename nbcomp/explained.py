@@ -34,7 +34,9 @@ class GraphNote:
     @property
     def guards(self) -> list[str]:
         """In the user's words."""
-        return [describe(g) for g in self.compiled.plan.guards]
+        plan = self.compiled.plan
+        lengths = plan.open.described() if plan.open else ()
+        return [*map(describe, plan.guards), *lengths]
 
     def __str__(self) -> str:
         graph = self.compiled.captured
@@ -80,6 +82,7 @@ def explained(function: Any) -> Explained:
     again, remarks = list(function.recompilations), []
     for compiled in function.variants:
         remarks += compiled.capture.remarks
+        remarks += [r for r in compiled.trace.remarks if r.topic == "lengths"]
     parts = function.parts
     if parts is not None:
         again += parts.recompilations

@@ -66,6 +66,7 @@ class Jit(Callable):
         self.fallbacks: list[Unsupported] = []
         self.recompilations: list[Recompilation] = []
         self.lengths = OpenLengths()
+        self._settling: list[Compiled] = []  # variants that the entry takes length by length
         self._settled: list[tuple[Compiled, Plan]] = []
         self.parts: Parts | None = None
         self._places: Places = {}
@@ -248,6 +249,7 @@ class Jit(Callable):
         other code."""
         with self._lock:
             self.variants.clear()
+            self._settling.clear()
             self._settled.clear()
             self._refused.clear()
             if self.parts is not None and self.parts.code is not self.parts.function.__code__:
@@ -279,8 +281,7 @@ class Jit(Callable):
                 for old in self.variants[: VARIANTS // 2]:
                     self._forget(old)
                 del self.variants[: VARIANTS // 2]
-            if _native(made) and made.plan.open is None:
-                self._native.add(made.plan)
+            self._add(made)
             return made
 
     def _compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
@@ -332,8 +333,7 @@ class Jit(Callable):
             position = self.variants.index(old)
             self._forget(old)
             self.variants[position] = new
-            if _native(new) and new.plan.open is None:
-                self._native.add(new.plan)
+            self._add(new)
 
     def _run(
         self,
@@ -342,13 +342,18 @@ class Jit(Callable):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        if variant.plan.open is not None and _native(variant):
+        if variant in self._settling:
             self._settle(variant, values)
         try:
             return variant.run(values)
         except interpret.StepFailed as error:
             step, status = error.step, error.status
         return self.failed(args, variant.plan, step, status, kwargs)
+
+    def _add(self, made: Compiled) -> None:
+        """Let the native entry take a variant, if it can; else its lengths, one after another."""
+        if _native(made) and not self._native.add(made.plan):
+            self._settling.append(made)
 
     def _settle(self, variant: Compiled, values: Sequence[Any]) -> None:
         """Let the native entry take these lengths of a variant, and forget those of long ago."""
@@ -362,6 +367,8 @@ class Jit(Callable):
     def _forget(self, variant: Compiled) -> None:
         """The native entry takes nothing of a variant any more."""
         self._native.remove(variant.plan)
+        if variant in self._settling:
+            self._settling.remove(variant)
         for entry in [e for e in self._settled if e[0] is variant]:
             self._settled.remove(entry)
             self._native.remove(entry[1])
@@ -418,7 +425,7 @@ def entry_of(compiled: Compiled) -> Any:
         lambda args, kwargs: compiled(*args, **kwargs),
         signature=_signature(compiled.function),
     )
-    if _native(compiled) and compiled.plan.open is None:
+    if _native(compiled):
         entry.add(compiled.plan)
     return entry.callable
 

@@ -627,7 +627,9 @@ def _open(guards: Sequence[Any]) -> OpenSizes | None:
         for axis, n in enumerate(guard.shape)
         for symbol in symbols_of(n)
     ]
-    return OpenSizes(tuple(found), conditions) if found and conditions is not None else None
+    if not found or conditions is None:
+        return None
+    return OpenSizes(tuple(found), conditions.about({symbol for symbol, _, _ in found}))
 
 
 __all__ = ["compile", "compile_capture"]

@@ -23,6 +23,7 @@ from nbcomp.runtime.emit import address, fill
 from nbcomp.runtime.flatten import Variant
 from nbcomp.runtime.native import Library, library, prefetch
 from nbcomp.runtime.plan import Plan
+from nbcomp.runtime.size_program import TooLong
 
 SlowPath = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 Failed = Callable[[tuple[Any, ...], Plan, int, int], Any]
@@ -91,11 +92,16 @@ class NativeFunction:
         """In the order they are tried."""
         return tuple(variant.plan for variant in self._record.variants)
 
-    def add(self, plan: Plan) -> None:
-        """Try this plan too, after those already there."""
-        variant = Variant(plan)
+    def add(self, plan: Plan) -> bool:
+        """Try this plan too, after those already there; False for one whose open lengths are too
+        much for the entry."""
+        try:
+            variant = Variant(plan)
+        except TooLong:
+            return False
         with self._changing:
             self._set((*self._record.variants, variant))
+        return True
 
     def remove(self, plan: Plan) -> None:
         """Forget this plan, if it is there; calls that are running it finish."""

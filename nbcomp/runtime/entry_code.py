@@ -1,10 +1,11 @@
 """The native entry, as LLVM text: walk the variants, check their guards, run the first that holds.
 
 `entry` is what Python calls (METH_FASTCALL | METH_KEYWORDS; a `Callable` calls `vectorcall`),
-`match` runs one variant's guard program over the arguments, `run` allocates outputs and runs the
-steps.  They interpret the structs of `layout`; nothing here depends on a particular plan.  This is
-only what a small call needs; everything rarer is a call into `rare_code`, whose machine code is
-even cheaper to make.
+`match` runs one variant's guard program over the arguments and gives the variant to run (another
+one where lengths are open, see `size_code`), `run` allocates outputs and runs the steps.  They
+interpret the structs of `layout`; nothing here depends on a particular plan.  This is only what a
+small call needs; everything rarer is a call into `rare_code`, whose machine code is even cheaper to
+make.
 
 The frame of a call lies on the stack if small, in areas whose offsets the variant states: values
 (arguments, then what was fetched, which the call owns), slots, scalar storage, a step's buffers,
@@ -74,10 +75,12 @@ def _entry() -> str:
     with f.count(table.field(TABLE, "count")) as index:
         variant = table.at(TABLE.itemsize).item(index)
         with f.when(variant.field(VARIANT, "positional").is_(count.get())):
-            held = f.call("match", "i64", variant, args.get(), frame.get())
-            with f.when(held.is_not(0)):
-                given = (record, variant, args.get(), frame.get())
+            chosen = f.call("match", "ptr", variant, args.get(), frame.get())
+            with f.when(chosen.is_not(0)):
+                given = (record, chosen, args.get(), frame.get())
+                chosen.set_field(VARIANT, "busy", chosen.field(VARIANT, "busy") + 1)
                 result.set(f.call("run", "ptr", *given))
+                chosen.set_field(VARIANT, "busy", chosen.field(VARIANT, "busy") - 1)
                 f.goto("finish")
     _leave(f, record, heap)
     f.label("refused")
@@ -170,9 +173,13 @@ class _Match(Checks):
             fetched.set(index + 1)
         f.goto("step")
         f.label("pairs")
+        chosen = f.local("ptr", variant)
+        with f.when(variant.field(VARIANT, "open").is_not(0)):
+            chosen.set(call(f, "settle", "ptr", variant, values))
+            self.require(chosen.get().is_not(0))
         with f.when(variant.field(VARIANT, "pair_count").is_not(0)):
-            self.require(call(f, "disjoint", "i64", variant, self.slots).is_not(0))
-        f.give(1)
+            self.require(call(f, "disjoint", "i64", chosen.get(), self.slots).is_not(0))
+        f.give(chosen.get())
         f.label("fail")
         release(f, values, fetched.get())
         f.give(0)
@@ -185,11 +192,11 @@ class _Match(Checks):
         self.require(value.load("i32", at.NDIM).integer().is_(nd))
         dims, strides = value.load("ptr", at.DIMS), value.load("ptr", at.STRIDES)
         wanted = self.member("second")
-        with f.count(nd) as i:  # wanted: dim, stride, mask of each axis
-            row = wanted.at(i * 24)
-            self.require(dims.item(i, "i64").is_(row.load("i64")))
-            off = (strides.item(i, "i64") ^ row.load("i64", 8)) & row.load("i64", 16)
-            self.require(off.is_(0))
+        with f.count(nd) as i:  # wanted: dim, its mask, stride, its mask, of each axis
+            row = wanted.at(i * 32)
+            off = (dims.item(i, "i64") ^ row.load("i64")) & row.load("i64", 8)
+            other = (strides.item(i, "i64") ^ row.load("i64", 16)) & row.load("i64", 24)
+            self.require((off | other).is_(0))
         flags = self.member("high")
         self.require((value.load("i32", at.FLAGS).integer() & flags).is_(flags))
         descr, expected = value.load("ptr", at.DESCR), self.member("first")
@@ -232,7 +239,7 @@ class _Match(Checks):
 
 def _match() -> str:
     return _Match(
-        Function("match", "i64", "internal", variant="ptr", args="ptr", frame="ptr")
+        Function("match", "ptr", "internal", variant="ptr", args="ptr", frame="ptr")
     ).text()
 
 

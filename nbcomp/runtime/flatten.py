@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from functools import partial
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import interpret, memory
+from nbcomp.runtime import interpret, memory, sized
 from nbcomp.runtime import layout as at
 from nbcomp.runtime.emit import Struct, address, fill
 from nbcomp.runtime.plan import (
@@ -24,6 +25,7 @@ from nbcomp.runtime.plan import (
     HostStep,
     LengthGuard,
     ObjectGuard,
+    OpenSizes,
     Output,
     Plan,
     ScalarGuard,
@@ -31,7 +33,12 @@ from nbcomp.runtime.plan import (
     Step,
     ValueGuard,
 )
+from nbcomp.runtime.size_program import SizeProgram, TooLong
+from nbcomp.sizes import Size, Symbol, hint, is_one, is_open
+from nbcomp.types import TensorType
 
+INSTANCES = 4  # of a plan with open lengths: so many different ones at a time cost nothing
+_SCALE = 1 << 20  # of estimates as whole numbers
 _RELEASE = 50e-6  # seconds from which on a plan runs without the GIL
 _NOTICE = 0.05  # about every so many seconds a long plan looks for Ctrl-C
 _PLAIN = (int, bool, str, bytes)  # types whose == is nothing but equality
@@ -45,11 +52,15 @@ def _cheapness(guard: Guard) -> int:
 
 
 class Variant:
-    """One plan, flattened: the `address` of its struct, and the bytes of `frame` a call needs."""
+    """One plan, flattened: the `address` of its struct, and the bytes of `frame` a call needs.
 
-    def __init__(self, plan: Plan) -> None:
+    Where lengths are open this is what their guards are checked with; its `instances` are run.
+    """
+
+    def __init__(self, plan: Plan, instance: bool = False) -> None:
         self.plan = plan
         self._keep: list[Any] = []
+        self._numbers: list[tuple[Size, int]] = []  # formulas, and where their values go
         self._values: dict[Any, int] = {}
         self._checks: list[dict[str, int]] = []
         self._stores = 0
@@ -59,7 +70,9 @@ class Variant:
         members |= self._pointed("pair", at.PAIR, self._pairs())
         members |= self._work()
         members |= self._pointed("check", at.CHECK, self._checks)
-        self._block = fill(at.VARIANT, [members | self._frame()])
+        if plan.open is not None and not instance:
+            members |= self._open(plan.open)
+        self._block = self._filled(at.VARIANT, [members | self._frame()])
         self.address = address(self._block)
 
     def _kept(self, value: object) -> int:
@@ -68,14 +81,82 @@ class Variant:
 
     def _array(self, values: Any, dtype: Any = np.int64) -> int:
         """The address of a block with these numbers."""
-        block = np.array(list(values) or [0], dtype)
+        numbers = list(values) or [0]
+        block = np.array([hint(n) for n in numbers], dtype)
         self._keep.append(block)
+        self._numbers += [
+            (n, address(block) + 8 * k) for k, n in enumerate(numbers) if isinstance(n, Size)
+        ]
         return address(block)
 
+    def _filled(self, layout: Struct, rows: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
+        """A block of structs; for formulas, the numbers of the lengths seen."""
+        block = fill(layout, [{name: hint(v) for name, v in row.items()} for row in rows])
+        assert layout.fields is not None
+        for k, row in enumerate(rows):
+            start = address(block) + k * layout.itemsize
+            for name, value in row.items():
+                if isinstance(value, Size):
+                    self._numbers.append((value, start + layout.fields[name][1]))
+        return block
+
     def _pointed(self, name: str, layout: Struct, rows: list[dict[str, int]]) -> dict[str, int]:
-        block = fill(layout, rows)
+        block = self._filled(layout, rows)
         self._keep.append(block)
         return {f"{name}s": address(block), f"{name}_count": len(rows)}
+
+    # Open lengths
+
+    def _open(self, opened: OpenSizes) -> dict[str, int]:
+        """The program that reads and checks lengths, and the instances."""
+        if sized.has_sizes(self.plan.finish):
+            raise TooLong
+        program = SizeProgram()
+        same: list[tuple[int, Any]] = []  # registers, and what must be in them
+        known: set[Symbol] = set()
+        for symbol, index, axis in opened.lengths:
+            value = self._value(self.plan.guards[index].source)
+            if symbol not in known:
+                program.length(symbol, value, axis)
+                known.add(symbol)
+            else:
+                same.append((program.other_length(value, axis), symbol))
+        for value, axis, stride in self._open_strides():
+            same.append((program.stride(value, axis), stride))
+        read = len(program.rows)
+        for register, wanted in same:
+            program.same(register, wanted)
+        program.check(opened.conditions)
+        checked = len(program.rows)
+        instances = [Variant(self.plan, True) for _ in range(INSTANCES)]
+        for instance in instances:
+            instance.settle_by(program, read)
+        self._keep += instances
+        row = self._pointed("read", at.FORMULA, program.rows[:read])
+        row |= self._pointed("check", at.FORMULA, program.rows[read:checked])
+        row |= self._pointed("number", at.FORMULA, program.rows[checked:])
+        row |= {
+            "instances": self._array([v.address for v in instances], np.uint64),
+            "instance_count": len(instances),
+        }
+        block = fill(at.OPEN, [row])
+        self._keep.append(block)
+        return {"open": address(block)}
+
+    def _open_strides(self) -> Iterator[tuple[int, int, Any]]:
+        """(value, axis, formula) of strides that depend on lengths."""
+        for guard in self.plan.guards:
+            if isinstance(guard, ArrayGuard) and 0 not in map(hint, guard.shape):
+                for axis, (n, stride) in enumerate(zip(guard.shape, guard.strides, strict=True)):
+                    if isinstance(stride, Size) and not is_one(n):
+                        yield self._value(guard.source), axis, stride
+
+    def settle_by(self, program: SizeProgram, read: int) -> None:
+        """Let a program, which reads so many lengths and strides, put the numbers in here."""
+        rows = [{"register": program.register(n), "at": where} for n, where in self._numbers]
+        for name, value in self._pointed("patch", at.PATCH, rows).items():
+            self._block[0][name] = value
+        self._block[0]["seen"] = self._array([-1] * read)
 
     def _frame(self) -> dict[str, int]:
         """Offsets of a call's areas, 16-byte aligned."""
@@ -151,9 +232,12 @@ class Variant:
 
     def _array_check(self, guard: ArrayGuard) -> dict[str, int]:
         rows: list[int] = []
+        empty = 0 in map(hint, guard.shape)
         for n, stride in zip(guard.shape, guard.strides, strict=True):
-            free = n == 1 or 0 in guard.shape  # nothing is reached by this stride
-            rows.extend((n, stride, 0 if free else -1))
+            free = empty or is_one(n)  # nothing is reached by this stride
+            any_length, any_stride = isinstance(n, Size), isinstance(stride, Size)
+            rows.extend((hint(n), 0 if any_length else -1))
+            rows.extend((hint(stride), 0 if free or any_stride else -1))
         return {
             "op": at.IS_ARRAY,
             "slot": guard.slot,
@@ -201,7 +285,7 @@ class Variant:
         rows = []
         for pair in self.plan.disjoint:
             one, two = (interpret.array_guard(self.plan, i) for i in pair)
-            if 0 in one.shape or 0 in two.shape:
+            if 0 in map(hint, (*one.shape, *two.shape)):
                 continue
             (low, high), (other_low, other_high) = interpret.extent(one), interpret.extent(two)
             rows.append(
@@ -229,15 +313,16 @@ class Variant:
         members |= self._pointed("temp", at.PLACED, temps)
         members |= self._pointed("output", at.OUTPUT, [self._output(o) for o in plan.outputs])
         members |= self._pointed("step", at.STEP, self._steps())
-        members["release"] = int(plan.seconds >= _RELEASE)
+        members["release"] = _times(plan.seconds, _RELEASE)
         members["parallel"] = int(any(isinstance(s, Step) and s.grain for s in plan.steps))
         members["arena"] = plan.arena
-        members["prepare"] = int(bool(plan.constants or plan.arena or members["parallel"]))
+        arena = isinstance(plan.arena, Size) or plan.arena > 0
+        members["prepare"] = int(bool(plan.constants or arena or members["parallel"]))
         one = len(plan.outputs) == 1 and plan.single
         scalar = any(isinstance(o, Output) and o.scalar for o in plan.outputs)
         members["pack"] = int(scalar or not one or plan.finish is not None)
         members["finish"] = self._kept(plan.finish) if plan.finish else 0
-        if 0 < plan.arena < memory.LARGE:
+        if not isinstance(plan.arena, Size) and 0 < plan.arena < memory.LARGE:
             block = np.empty(plan.arena + memory.ALIGNMENT, np.uint8)
             self._keep.append(block)
             members["arena_block"] = address(block) + -address(block) % memory.ALIGNMENT
@@ -255,12 +340,24 @@ class Variant:
                 "descr": descr,
                 "bytes": self._stores - 1,
             }
-        row, blocks = memory.describe(output.dtype, output.shape, output.strides)
-        self._keep.append(blocks)
-        return row | {"slot": output.slot}
+        return self._described(output.dtype, output.shape, output.strides) | {"slot": output.slot}
+
+    def _described(self, dtype: Any, shape: Any, strides: Any) -> dict[str, int]:
+        if not is_open((*shape, *(strides or ()))):
+            row, blocks = memory.describe(dtype, shape, strides)
+            self._keep.append(blocks)
+            return row
+        row = {
+            "kind": at.LARGE,  # perhaps: that is seen when it is made
+            "descr": id(memory.native_dtype(dtype)),
+            "nd": len(shape),
+            "dims": self._array(shape),
+            "bytes": TensorType(dtype, shape).nbytes,
+        }
+        return row | ({"strides": self._array(strides)} if strides is not None else {})
 
     def _steps(self) -> list[dict[str, int]]:
-        each = self.plan.seconds / max(len(self.plan.steps), 1)
+        each = float(hint(self.plan.seconds)) / max(len(self.plan.steps), 1)
         rows, since = [], 0.0
         for step in self.plan.steps:
             since += each
@@ -274,8 +371,10 @@ class Variant:
 
     def _step(self, step: Step, seconds: float, check: bool) -> dict[str, int]:
         """check: look for Ctrl-C after it, and between its pieces."""
-        pieces = 1
-        if step.grain:
+        pieces: Any = 1
+        if step.grain and isinstance(step.extent, Size):
+            pieces = _times(self.plan.seconds, _NOTICE) + 1
+        elif step.grain:
             pieces = max(1, min(math.ceil(seconds / _NOTICE), step.extent // step.grain))
         plain = not step.grain and not check and step.extent > 0
         return {
@@ -286,16 +385,14 @@ class Variant:
             "params": self._array(step.params),
             "extent": step.extent,
             "grain": step.grain,
-            "segment": max(1, -(-step.extent // pieces)),
+            "segment": _parts(step.extent, pieces),
             "check": int(check),
         }
 
     def _host(self, step: HostStep) -> dict[str, int]:
         views = []
         for slot, dtype, shape, strides in (*step.inputs, *step.outputs):
-            row, blocks = memory.describe(dtype, shape, strides)
-            self._keep.append(blocks)
-            views.append(row | {"slot": slot})
+            views.append(self._described(dtype, shape, strides) | {"slot": slot})
         return {
             "kind": at.HOST,
             "function": self._kept(step.function),
@@ -304,6 +401,24 @@ class Variant:
             "outputs": len(step.outputs),
             "out": self._kept(("out",)) if step.into else 0,
         }
+
+
+def _times(seconds: Any, unit: float) -> Any:
+    """How many times a number of seconds has a unit: as a formula of whole numbers, roughly."""
+    if not isinstance(seconds, Size):
+        return int(seconds / unit)
+    scaled: Any = 0
+    for monomial, factor in seconds.terms.items():
+        whole = round(float(factor) / unit * _SCALE)
+        scaled = scaled + (Size({monomial: whole}) if monomial and whole else whole)
+    return scaled // _SCALE
+
+
+def _parts(extent: Any, pieces: Any) -> Any:
+    """The extent in so many parts: the length of one."""
+    if isinstance(extent, Size) or isinstance(pieces, Size):
+        return extent // pieces + 1
+    return max(1, -(-extent // pieces))
 
 
 def _pointers(step: Step | HostStep) -> int:

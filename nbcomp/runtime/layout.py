@@ -48,6 +48,7 @@ PAIR = struct(slot="i8", low="i8", high="i8", other="i8", other_low="i8", other_
 # kind: a small array, a large one from the buffer cache, a scalar, or the object values[slot].
 OUTPUT = struct(kind="i8", slot="i8", descr="u8", nd="i8", dims="u8", strides="u8", bytes="i8")
 SMALL, LARGE, SCALAR, GIVEN = range(4)
+LARGE_BYTES = 256 * 1024  # from here on outputs are aligned and recycled (`memory`)
 
 # kind: one call does it all; in pieces of `segment` iterations, looking at signals between them if
 # `check`; or a Python function on `inputs` views, into `outputs` further ones (`out`: by keyword).
@@ -65,9 +66,21 @@ VARIANT = struct(
     constants="u8", constant_count="i8", temps="u8", temp_count="i8",
     arena="i8", arena_block="u8", arena_busy="i8",
     outputs="u8", output_count="i8", steps="u8", step_count="i8",
+    open="u8", seen="u8", patchs="u8", patch_count="i8", busy="i8",
     single="i8", parallel="i8", release="i8", prepare="i8", pack="i8", owner="u8", finish="u8",
     value_count="i8", values="i8", slots="i8", stores="i8", buffers="i8", results="i8",
 )  # fmt: skip
+# Of a plan with open lengths: instructions over registers that read lengths and strides, check them
+# and compute numbers; and instances, which are variants: `seen` has what was read when they got
+# their numbers, `patchs` say where these go, `busy` how many calls are running them.
+OPEN = struct(
+    reads="u8", read_count="i8", checks="u8", check_count="i8", numbers="u8", number_count="i8",
+    instances="u8", instance_count="i8", next="i8",
+)  # fmt: skip
+FORMULA = struct(op="i4", to="i4", a="i4", b="i4", low="i8", high="i8")
+LENGTH, STRIDE, NUMBER, ADD, MULTIPLY, QUOTIENT, WITHIN, SAME, NOT_ZERO = range(9)
+PATCH = struct(register="i8", at="u8")
+REGISTERS = 256
 TABLE = struct(count="i8", frame="i8")  # followed by `count` pointers to variants
 # names: of the parameters (null: not by keyword), defaults: of those that have one; limit: how many
 # may be given by position; exact: with so many arguments by position there is nothing to bind.
@@ -103,7 +116,7 @@ _LIBRARY = ("malloc", "free", "madvise")  # of the C library; null where it has 
 _CONNECTED = ("start_pool", "handler")  # objects of `pool` and `memory`, filled in by them
 RARE = (  # our own functions that the entry calls
     "check", "disjoint", "prepare", "give_arena", "output", "segments", "pack", "fail", "slow",
-    "host", "bind",
+    "host", "bind", "settle",
 )  # fmt: skip
 
 API = struct(**dict.fromkeys((*_FUNCTIONS, *NUMPY, *_OBJECTS, *_LIBRARY, *_CONNECTED, *RARE), "u8"))

@@ -18,11 +18,11 @@ import numpy as np
 
 from nbcomp.runtime.emit import address, fill
 from nbcomp.runtime.layout import LARGE as LARGE_ARRAY
-from nbcomp.runtime.layout import OUTPUT, SMALL
+from nbcomp.runtime.layout import LARGE_BYTES, OUTPUT, SMALL
 from nbcomp.runtime.native import Library, library, part
 from nbcomp.types import DType, TensorType
 
-LARGE = 256 * 1024  # bytes; from here on outputs are aligned to 64 bytes and recycled
+LARGE = LARGE_BYTES  # from here on outputs are aligned to 64 bytes and recycled
 ALIGNMENT = 64
 _LIMIT = 512 << 20  # bytes kept for reuse at most, and at most 1/16 of the machine's memory
 

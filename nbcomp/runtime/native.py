@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import entry_code, layout, memory_code, pool_code, rare_code
+from nbcomp.runtime import entry_code, layout, memory_code, pool_code, rare_code, size_code
 from nbcomp.runtime.emit import PAUSE_DECLARATION, Struct, struct
 from nbcomp.runtime.engine import Code, load, target_machine
 
@@ -82,7 +82,9 @@ def texts() -> tuple[str, str]:
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
     ]
-    rest = [*head, *rare_code.emit(), *memory_code.emit(), *pool_code.emit()]
+    head += size_code.DECLARATIONS
+    parts = (rare_code, size_code, memory_code, pool_code)
+    rest = [*head, *(text for code in parts for text in code.emit())]
     return "\n".join([api, *entry_code.emit()]), "\n".join(rest)
 
 

@@ -7,7 +7,7 @@ This module is only the description; `entry` runs it natively, `interpret` in Py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -184,6 +184,11 @@ class OpenSizes:
     def symbols(self) -> tuple[Symbol, ...]:
         """Each symbol once."""
         return tuple(dict.fromkeys(symbol for symbol, _, _ in self.lengths))
+
+    def described(self) -> Iterator[str]:
+        """The lengths that are taken, symbol by symbol."""
+        for symbol in self.symbols:
+            yield f"{symbol} = {self.conditions.range_of(symbol)}"
 
     def why_not(self, values: Mapping[Symbol, int]) -> str:
         """Which condition these lengths do not meet, in the user's words; "" if they meet all."""

@@ -308,9 +308,9 @@ def _allocate() -> str:
     """A new array; a large one lies in a recycled 64-byte aligned block that it owns."""
     f = Function("allocate", "ptr", output="ptr")
     output = f["output"]
-    with f.when(output.field(OUTPUT, "kind").is_not(at.LARGE)):
-        f.give(new_array(f, output))
     size = output.field(OUTPUT, "bytes")
+    with f.when(output.field(OUTPUT, "kind").is_not(at.LARGE) | (size < at.LARGE_BYTES)):
+        f.give(new_array(f, output))
     data = f.call("take", "ptr", size)
     with f.when(data.is_(0)):  # let NumPy say it, unless it finds memory, which is not aligned
         unaligned = new_array(f, output)

@@ -82,6 +82,18 @@ def numbers(value: Any, values: Lengths) -> Any:
     return value if same else replace(value, **new)
 
 
+def has_sizes(value: Any) -> bool:
+    """Whether there is a size in plain data."""
+    if isinstance(value, Size):
+        return True
+    if isinstance(value, tuple | list):
+        return any(map(has_sizes, value))
+    if isinstance(value, dict):
+        return any(map(has_sizes, value.values()))
+    kind: Any = type(value)
+    return any(has_sizes(getattr(value, name)) for name in _walked(kind))
+
+
 def _differs(old: Any, new: Any) -> bool:
     """Whether something in this plain data was a size."""
     if isinstance(old, Size):
