@@ -80,6 +80,7 @@ class Conditions:
             ranges=dict(self.ranges),
             same=dict(self.same),
             fixed=list(self.fixed),
+            where=None,
         )
 
     def about(self, symbols: Collection[Symbol]) -> Conditions:

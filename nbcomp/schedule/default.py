@@ -247,9 +247,10 @@ def _better_outside(loop: For, parent: For) -> bool:
 
 
 def _short(loop: For) -> bool:
-    return (
-        isinstance(loop.extent, Affine) and not loop.extent.terms and loop.extent.constant <= SHORT
-    )
+    """Whether a loop has few iterations, as many each time."""
+    if not isinstance(loop.extent, Affine) or loop.extent.terms:
+        return False
+    return not isinstance(loop.extent.constant, Size) and loop.extent.constant <= SHORT
 
 
 def vectorize(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:

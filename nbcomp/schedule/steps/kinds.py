@@ -8,6 +8,7 @@ from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import Affine, Call, For, Kernel, Stmt, walk
 from nbcomp.schedule.dependence import conflict, parting
 from nbcomp.schedule.rewriting import at
+from nbcomp.sizes import Size
 
 
 def vectorize(kernel: Kernel, loop: str, unroll: int = 1) -> Kernel:
@@ -63,6 +64,8 @@ def unroll(kernel: Kernel, loop: str) -> Kernel:
     def change(found: For) -> Stmt:
         if not isinstance(found.extent, Affine) or found.extent.terms:
             raise ScheduleError(f"the extent of {loop} is not a constant")
+        if isinstance(found.extent.constant, Size):
+            raise ScheduleError(f"the extent of {loop} differs from call to call")
         return replace(found, kind="unroll")
 
     return at(kernel, loop, change)
