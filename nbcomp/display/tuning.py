@@ -20,7 +20,7 @@ from nbcomp.display.text.tables import table as columns
 from nbcomp.display.view.headline import others_words
 from nbcomp.display.view.words import called, count, seconds
 from nbcomp.display.visible import escape, visible
-from nbcomp.tuning.result import Found, KernelState, State, Tuned
+from nbcomp.tuning.result import Difference, Found, KernelState, State, Tuned
 
 HEAD = ("kernel", "trials", "default", "best", "speed-up", "rank correlation")
 NOISY = 1.1  # times as long at another time: worth saying
@@ -219,6 +219,7 @@ class TuneReport(_Shown):
         for kernel in self.tuned.kernels:
             if kernel.schedule:
                 lines += ["", f"{visible(kernel.state.name)}: {verdict(kernel)}"]
+                lines += [f"  {visible(words)}" for words in map(difference, kernel.differences)]
                 lines += [visible(line) for line in annotated(kernel)]
         return "\n".join(lines)
 
@@ -247,7 +248,11 @@ class TuneReport(_Shown):
             code = pre("\n".join(annotated(kernel)), "python")
             json = fold("as JSON", pre(kernel.schedule.to_json(), "python"))
             name = f"<b>{escape(kernel.state.name)}</b>: {escape(verdict(kernel))}"
-            parts.append(f'<p style="margin:4px 0">{name}</p>{code}{json}')
+            facts = [
+                f'<li style="margin:0">{escape(difference(d))}</li>' for d in kernel.differences
+            ]
+            list_ = f'<ul style="margin:2px 0">{"".join(facts)}</ul>' if facts else ""
+            parts.append(f'<p style="margin:4px 0">{name}</p>{list_}{code}{json}')
         return "".join(parts) + paragraph(
             "`%%schedule` takes these steps; a comment says how many times as long the kernel "
             "takes without the step."
@@ -261,6 +266,12 @@ def verdict(kernel: Found) -> str:
     most = sorted(known, key=lambda f: -(f.factor or 0.0))[:3]
     names = ", ".join(f.step for f in most)
     return f"{gained} the default schedule" + (f"; what mattered most: {names}" if names else "")
+
+
+def difference(found: Difference) -> str:
+    """A decision in words."""
+    worth = f": {found.factor:.2f}× as long so" if found.factor is not None else ""
+    return f"{found.decision}: {found.found} (by default {found.usual}{worth})"
 
 
 def annotated(kernel: Found) -> list[str]:

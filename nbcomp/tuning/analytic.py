@@ -36,9 +36,11 @@ CYCLE = 0.35e-9  # seconds
 LOOP = 2.0  # instructions an iteration takes in itself
 LATENCY = 4.0  # cycles until a sum can be added to again
 PER_CYCLE = 2.0  # instructions
+FUSED = 1.6  # of a multiply-add whose operands are shared by a tile
+LIBRARY = 3.0  # times the cycles that a library's multiply-adds would take at the peak
 APART = 2.0  # cycles for an element that lies apart from its neighbours
 WAKE = 3e-6  # seconds until another core has begun
-BYTES = 12e9  # of memory, in a second, on one core
+BYTES = 60e9  # of memory, in a second, at best
 LARGEST = 12_000  # instructions written out in one kernel: more takes seconds to compile
 
 
@@ -56,21 +58,23 @@ class Estimate:
 
 
 def estimate(kernel: Kernel, machine: Machine) -> Estimate:
-    """Of a kernel after its schedule."""
+    """Of a kernel after its schedule.
+
+    What it reads and writes must move at least once, however it is scheduled; that it moves more
+    often is not told.
+    """
     total, size = 0.0, 0.0
     for stage in kernel.stages:
         found = _Stage(machine)
-        cycles = found.statement(stage, 1)
-        moved = cost.of_stmt(stage).bytes / BYTES
-        cores = 1.0
+        seconds = found.statement(stage, 1) * CYCLE
         if isinstance(stage, For) and stage.kind == "parallel" and grain(stage, machine):
             pieces = math.ceil(cost.extent_of(stage) / grain(stage, machine))
-            rounds = math.ceil(pieces / machine.cores)
-            cores = pieces / rounds
+            seconds /= pieces / math.ceil(pieces / machine.cores)
             total += WAKE
-        total += max(cycles * CYCLE, moved) / cores
+        total += seconds
         size += found.size
-    return Estimate(total, size)
+    moved = sum(b.nbytes for b in kernel.buffers if not b.alias and b.role != "local")
+    return Estimate(max(total, moved / BYTES), size)
 
 
 class _Stage:
@@ -86,10 +90,13 @@ class _Stage:
         if isinstance(stmt, For):
             return self.loop(stmt, copies)
         inner = sum(self.statement(s, copies) for body in bodies(stmt) for s in body)
-        if isinstance(stmt, Call):
-            return inner + cost.of_stmt(stmt).instructions / (self.machine.vector_bytes / 4)
+        if isinstance(stmt, Call):  # whose cost is two multiply-adds of a lane in a cycle
+            lanes = self.machine.vector_bytes / stmt.buffers[0].dtype.itemsize
+            return inner + cost.of_stmt(stmt).instructions * LIBRARY / lanes
         own = sum(cost.of_expr(e).instructions for e in expressions(stmt))
         own += isinstance(stmt, Store | Accumulate)
+        if isinstance(stmt, Accumulate) and stmt.contract:
+            own = FUSED
         self.size += own * copies
         return inner + own / PER_CYCLE
 
@@ -98,6 +105,8 @@ class _Stage:
         n = cost.extent_of(loop)
         if loop.kind == "unroll":
             return n * self.body(loop, copies * n)
+        if loop.kind == "serial" and (tile := _tile_in(loop, self.machine)):
+            return n * (self.tile(*tile, copies) + LOOP / PER_CYCLE)
         if loop.kind != "vector":
             return n * (self.body(loop, copies) + LOOP / PER_CYCLE)
         lanes = lanes_of(loop, self.machine.vector_bytes)
@@ -108,6 +117,14 @@ class _Stage:
         rounds = math.ceil(vectors / loop.unroll)
         return vectors * max(each, waits) + rounds * LOOP / PER_CYCLE + _tail(n, lanes, loop.unroll)
 
+    def tile(self, height: int, vectors: int, copies: int) -> float:
+        """Cycles of a term of all the sums in a register tile: its multiply-adds or its loads,
+        whichever are more, no less than until a sum can be added to again."""
+        sums = height * vectors
+        self.size += (2 * sums + height + vectors) * copies
+        spilled = max(sums + vectors + 1 - self.registers, 0)
+        return max(sums / PER_CYCLE, (height + vectors + 2 * spilled) / PER_CYCLE, LATENCY)
+
     def body(self, loop: For, copies: int) -> float:
         return sum(self.statement(s, copies) for s in loop.body)
 
@@ -116,6 +133,20 @@ class _Stage:
         held = {id(e) for e in loads_of(loop.body)}
         wanted = loop.unroll * (len(held) + 1)
         return 1.0 if wanted <= self.registers else math.sqrt(wanted / self.registers)
+
+
+def _tile_in(loop: For, machine: Machine) -> tuple[int, int] | None:
+    """Rows and vectors of the tile whose sums a loop adds to, if that is all it does."""
+    height, vectors, body = 1, 1, loop.body
+    while len(body) == 1 and isinstance(body[0], For) and body[0].kind in ("unroll", "vector"):
+        inner = body[0]
+        if inner.kind == "unroll":
+            height *= cost.extent_of(inner)
+        else:
+            vectors = math.ceil(cost.extent_of(inner) / lanes_of(inner, machine.vector_bytes))
+        body = inner.body
+    tile = len(body) == 1 and isinstance(body[0], Accumulate) and body[0].contract
+    return (height, vectors) if tile and body is not loop.body else None
 
 
 def _apart(loop: For) -> int:

@@ -1,4 +1,5 @@
-"""What the steps of a schedule are worth, by ablation: each left out, the rest measured.
+"""What was found and what it is worth, by ablation: each answer that is not the usual one given as
+usual, each step left out, the rest kept and both timed in turn.
 
 A step that others build on cannot be left out alone: those are left out with it, and it stands for
 them.
@@ -7,13 +8,39 @@ them.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Kernel
 from nbcomp.schedule.language import Schedule, Step
-from nbcomp.tuning.result import Finding
+from nbcomp.tuning.result import Difference, Finding
+from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.tasks import Task
 from nbcomp.tuning.worker import Runner
+
+LEAST = 0.02  # seconds of a comparison
+
+
+def differences_of(
+    workers: Runner, task: Task, space: Space, found: Candidate, seconds: float
+) -> tuple[Difference, ...]:
+    """The decisions of a candidate that are not the usual ones, and how many times as long the
+    kernel takes with the usual answer; what matters most first.
+    """
+    usual = space.build({})
+    known = usual.decisions if usual else {}
+    names = [n for n, v in found.decisions.items() if n in known and known[n] != v]
+    end = time.perf_counter() + seconds
+    made = []
+    for name in names:
+        now, before = found.decisions[name], known[name]
+        rest = space.build({**found.decisions, name: before})
+        factor = None
+        if rest is not None and rest.key != found.key and time.perf_counter() < end:
+            pair = [found.schedule, rest.schedule]
+            factor = _factor(workers, task, pair, seconds / len(names))
+        made.append(Difference(name, str(now), str(before), factor))
+    return tuple(sorted(made, key=lambda d: -(d.factor or 0.0)))
 
 
 def findings_of(
@@ -24,20 +51,28 @@ def findings_of(
     What there was no time for has no factor.
     """
     end = time.perf_counter() + seconds
-    found = []
+    return tuple(_findings(workers, task, schedule, seconds, end))
+
+
+def _findings(
+    workers: Runner, task: Task, schedule: Schedule, seconds: float, end: float
+) -> Iterator[Finding]:
     for position, step in enumerate(schedule.steps):
         if time.perf_counter() > end:
-            found.append(Finding(str(step), None, "not measured: the time was over"))
+            yield Finding(str(step), None, "not measured: the time was over")
             continue
         rest, gone = without(task.kernel, schedule, position)
-        share = max(seconds / len(schedule.steps) / 2, 0.02)
-        whole, less = workers.race(task, [schedule, rest], share)
-        if not whole or not less:
-            found.append(Finding(str(step), None, "cannot be left out"))
-            continue
-        more = f"with {gone} that build on it" if gone else ""
-        found.append(Finding(str(step), min(less) / min(whole), more))
-    return tuple(found)
+        factor = _factor(workers, task, [schedule, rest], seconds / len(schedule.steps))
+        if factor is None:
+            yield Finding(str(step), None, "cannot be left out")
+        else:
+            yield Finding(str(step), factor, f"with {gone} that build on it" if gone else "")
+
+
+def _factor(workers: Runner, task: Task, pair: list[Schedule], seconds: float) -> float | None:
+    """The time of the second schedule over that of the first; None where one does not run."""
+    first, second = workers.race(task, pair, max(seconds / 2, LEAST))
+    return min(second) / min(first) if first and second else None
 
 
 def without(kernel: Kernel, schedule: Schedule, position: int) -> tuple[Schedule, int]:

@@ -31,6 +31,18 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A decision that is not the usual one: what was found, what is usual, and how many times as
+    long the kernel takes with that; None where it was not measured.
+    """
+
+    decision: str
+    found: str
+    usual: str
+    factor: float | None
+
+
+@dataclass(frozen=True)
 class KernelState:
     """A kernel in a search: seconds of a run with the default schedule and with the best so far.
 
@@ -92,13 +104,14 @@ Say = Callable[[State], None]
 class Found:
     """A kernel after the search: the schedule to use (None: the default one stays) and its worth.
 
-    change: seconds by it over those by the default, taken in turn at the end.  findings: what each
-    of its steps is worth.
+    change: seconds by it over those by the default, taken in turn at the end.  differences: the
+    decisions in which it differs from that; findings: what each of its steps is worth.
     """
 
     state: KernelState
     schedule: Schedule | None = None
     change: Ratio | None = None
+    differences: tuple[Difference, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 

@@ -31,9 +31,9 @@ from nbcomp.schedule.canonical import Canonical, canonical
 from nbcomp.schedule.database import Database, Entry, default_path, target_of, use_record
 from nbcomp.schedule.language import Schedule
 from nbcomp.tuning.cluster import Cluster
-from nbcomp.tuning.findings import findings_of
+from nbcomp.tuning.findings import differences_of, findings_of
 from nbcomp.tuning.learned import learner
-from nbcomp.tuning.result import Finding, Found, KernelState, Point, Say, State, Tuned
+from nbcomp.tuning.result import Found, KernelState, Point, Say, State, Tuned
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.tasks import Task, tasks_of
@@ -41,7 +41,7 @@ from nbcomp.tuning.worker import Runner, Workers
 
 # Shares of the seconds: the search ends after the first, then the best are timed in turn, then the
 # whole program against its default and NumPy; the rest is for what each step is worth.
-SEARCHING, RACING, WHOLE = 0.74, 0.1, 0.1
+SEARCHING, RACING, WHOLE = 0.72, 0.1, 0.1
 BATCH = 8  # candidates at a time
 TURN = 1.0  # seconds a batch should not exceed
 AGAIN = 2.0  # seconds after which the default schedule is timed once more
@@ -444,13 +444,21 @@ class Tuner:
         if kernel.change is None or (self.local and chosen is self.base):
             return Found(state)
         schedule = kernel.chosen.candidate.schedule
-        findings: tuple[Finding, ...] = ()
-        if not self.interrupted:
-            self.tell("what each step is worth")
-            share = (1 - SEARCHING - RACING - WHOLE) * self.seconds / len(self.kernels)
-            with suppress(KeyboardInterrupt):
-                findings = findings_of(workers, kernel.task, schedule, share)
-        return Found(state, schedule.of(kernel.task.kernel), kernel.change, findings)
+        found = Found(state, schedule.of(kernel.task.kernel), kernel.change)
+        with suppress(KeyboardInterrupt):
+            found = found if self.interrupted else self.explained(kernel, workers, found)
+        return found
+
+    def explained(self, kernel: _Kernel, workers: Runner, found: Found) -> Found:
+        """With what its differences and steps are worth."""
+        self.tell("what each step is worth")
+        share = (1 - SEARCHING - RACING - WHOLE) * self.seconds / len(self.kernels) / 2
+        assert kernel.chosen is not None
+        assert found.schedule is not None
+        candidate = kernel.chosen.candidate
+        differences = differences_of(workers, kernel.task, kernel.search.space, candidate, share)
+        findings = findings_of(workers, kernel.task, candidate.schedule, share)
+        return replace(found, differences=differences, findings=findings)
 
     def result(
         self,

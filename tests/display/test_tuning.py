@@ -15,7 +15,7 @@ from nbcomp.display.plane import round_steps
 from nbcomp.display.tuning import TuneProgress, TuneReport, annotated
 from nbcomp.measure.timing import Ratio, Timing
 from nbcomp.schedule.language import parse
-from nbcomp.tuning.result import Finding, Found, KernelState, Point, State, Tuned
+from nbcomp.tuning.result import Difference, Finding, Found, KernelState, Point, State, Tuned
 
 
 def kernel(name: str = "exp", calls: int = 1) -> KernelState:
@@ -32,6 +32,10 @@ def timing(seconds: float) -> Timing:
 
 
 SCHEDULE = parse('vectorize("i")\ninterleave("i", 4)\nparallelize("i")')
+DIFFERENCES = (
+    Difference("vectors of i", "4", "2", 1.3),
+    Difference("iterations of i for a core", "8", "1", None),
+)
 FINDINGS = (
     Finding('vectorize("i")', 5.2, "with 1 that build on it"),
     Finding('interleave("i", 4)', 1.01),
@@ -40,7 +44,7 @@ FINDINGS = (
 
 
 def tuned(**more: Any) -> Tuned:
-    found = Found(kernel(), SCHEDULE, Ratio(0.4, 0.35, 0.45), FINDINGS)
+    found = Found(kernel(), SCHEDULE, Ratio(0.4, 0.35, 0.45), DIFFERENCES, FINDINGS)
     made = Tuned(
         "f", None, (found,), 31.0, 22.0, timing(2e-4), timing(8e-5), Ratio(0.4, 0.35, 0.45)
     )
@@ -82,7 +86,10 @@ def test_what_was_found() -> None:
     assert "0.81" in text
     assert 'what mattered most: vectorize("i")' in text
     assert 'vectorize("i")      # 5.20× as long without it, with 1 that build on it' in text
+    assert "  vectors of i: 4 (by default 2: 1.30× as long so)" in text
+    assert "  iterations of i for a core: 8 (by default 1)" in text
     html = shown.html()
+    assert "vectors of i: 4 (by default 2: 1.30× as long so)" in html
     for words in ("What the tuner found", "5 candidates ruled out by estimate", "as JSON"):
         assert words in html
     assert "<script" not in html
