@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Contract
+from nbcomp.graph.op import Contract, Reduce
 from nbcomp.graph.passes.attention import ROWS_BYTES
+from nbcomp.graph.passes.fusion import base_of
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import (
     Accumulate,
@@ -30,7 +31,7 @@ from nbcomp.loop.grammar import (
     const,
     index_scale,
 )
-from nbcomp.lowering.elements import broadcast_index
+from nbcomp.lowering.elements import Index, broadcast_index
 from nbcomp.lowering.rows import Rows
 from nbcomp.lowering.windows import add
 
@@ -179,5 +180,43 @@ class Attention(Rows):
         if phase == self.phases[self.weights]:
             near, i = self.near
             index = tuple(position[k] for k in range(len(self.group.space)))
-            value = self.elements.at(self.weights, index)
+            value = self.scaled(index) or self.elements.at(self.weights, index)
             self.writer.add(Store(near, (i, index[-1]), value, self.weights.location))
+
+    def scaled(self, index: Index) -> Expr | None:
+        """A weight of softmax by a factor for the whole row instead of a division each.
+
+        Both within 1.5 units in the last place of the quotient.  The divisor is 1 or more, or NaN:
+        it is a sum of exponentials, the largest of which is that of 0.
+        """
+        weights = self.weights
+        if weights.op.name != "divide" or not _softmax(weights.inputs[0], weights.inputs[1]):
+            return None
+        above, below = weights.inputs
+        dtype, place = weights.type.dtype, weights.location
+        total = self.elements.at(below, broadcast_index(index, below.shape))
+        key = ("scale", id(total))
+        factor = self.writer.recall(key)
+        if factor is None:
+            quotient = Apply(dtype, "divide", (const(1, dtype), total), place)
+            factor = self.writer.remember(key, self.writer.bind("scale", quotient, place))
+        return Apply(dtype, "multiply", (self.elements.at(above, index), factor), place)
+
+
+def _softmax(above: Node, below: Node) -> bool:
+    """Whether these are exp(x - max(x)) and its sum, along the last axis."""
+    inner = above.inputs[0] if above.op.name == "exp" else above
+    if inner.op.name != "subtract":
+        return False
+    x, top, total = inner.inputs[0], base_of(inner.inputs[1]), base_of(below)
+    rows = all(_along_rows(n) for n in (top, total))
+    return (
+        rows
+        and (top.op.name, total.op.name) == ("max", "sum")
+        and top.inputs[0] is x
+        and (total.inputs[0] is above)
+    )
+
+
+def _along_rows(node: Node) -> bool:
+    return isinstance(node.op, Reduce) and node.op.axes == (len(node.inputs[0].shape) - 1,)

@@ -5,14 +5,15 @@ A kind of group is a subclass whose `body` writes the loops.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Contract, Source
-from nbcomp.graph.passes.fusion import Group, base_of, source_of
+from nbcomp.graph.passes.fusion import Group, as_one, base_of, source_of
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import (
     Affine,
@@ -26,6 +27,7 @@ from nbcomp.loop.grammar import (
     buffers_in,
     const,
 )
+from nbcomp.loop.library import gemm_layout
 from nbcomp.lowering.elements import Elements, Index, broadcast_index
 from nbcomp.lowering.writer import Writer
 from nbcomp.record import remark
@@ -125,19 +127,41 @@ class GroupLowering:
             assert strides is not None
             made = self.buffer(operand, strides, "input")
             operands.append(made)
-        batch = list(node.shape[:-2])
+        written, operands = self.as_rows(target, operands)
+        batch = list(written.shape[:-2])
         if node.type.size == 0 or operands[0].shape[-1] == 0:
             self.zeros(target)
         else:
             with self.writer.loops([AXES[k] for k in range(len(batch))], batch) as index:
                 at = [index, *(broadcast_index(index, o.shape[:-2]) for o in operands)]
                 self.writer.add(
-                    Call("blas.gemm", (target, *operands), tuple(at), location=node.location)
+                    Call("blas.gemm", (written, *operands), tuple(at), location=node.location)
                 )
         self.close_stage()
         self.elements.memory[node] = target
         if target.role == "temp" or node in self.outputs:
             self.writer.complete.add(target.memory)
+
+    def as_rows(self, target: Buffer, operands: list[Buffer]) -> tuple[Buffer, list[Buffer]]:
+        """A batch that shares its right operand, as the rows of one product, if memory allows."""
+        left, right = operands
+        rows, columns = math.prod(left.shape[:-1]), right.shape[-1]
+        if len(right.shape) > 2 or len(left.shape) < 3 or not rows:
+            return target, operands
+        pairs = zip(left.shape[:-1], left.strides[:-1], strict=True)
+        steps = [stride for n, stride in pairs if n != 1] or [left.shape[-1]]
+        shape, strides = (rows, left.shape[-1]), (steps[-1], left.strides[-1])
+        together = as_one(left.shape[:-1], left.strides[:-1])
+        if not together or gemm_layout(shape, strides) is None:
+            return target, operands
+        flat = replace(left, shape=shape, strides=strides)
+        self.buffers[flat] = self.buffers.pop(left)
+        name = self.writer.fresh(f"{target.name}_rows")
+        out = replace(
+            target, name=name, shape=(rows, columns), strides=(columns, 1), alias=target.memory
+        )
+        self.buffers[out] = self.buffers[target]
+        return out, [flat, right]
 
     def product_target(self, node: Node) -> Buffer:
         """Where a product only this kernel needs goes: into the result it becomes, if it can."""

@@ -10,7 +10,7 @@ import pytest
 
 from nbcomp.graph.op import REGISTRY, Library
 from nbcomp.levels import levels
-from nbcomp.loop.grammar import Kernel
+from nbcomp.loop.grammar import Call, Kernel
 from nbcomp.loop.verifier import verify
 from nbcomp.lowering.program import KernelStep, Program
 from nbcomp.pipeline import compile
@@ -282,3 +282,15 @@ def test_operators_make_well_formed_kernels(name: str) -> None:
         for snapshot in compile_graph(graph_of(sample.op, arrays), arrays).trace.snapshots:
             if isinstance(snapshot.value, Kernel):
                 verify(snapshot.value)
+
+
+def test_a_batch_that_shares_its_right_operand_is_one_product() -> None:
+    rng = np.random.default_rng(1)
+    x, w = rng.standard_normal((6, 3, 5)).astype(np.float32), rng.standard_normal((5, 4))
+    w = w.astype(np.float32)
+    for array, calls in ((x, 1), (np.asfortranarray(x), 0), (x[:, ::2], 0)):
+        made = compile(lambda x, w: np.tanh(x @ w), array, w)
+        np.testing.assert_allclose(made(array, w), np.tanh(array @ w), rtol=1e-5)
+        whole = [s for k in made.kernels for s in k.kernel.stages if isinstance(s, Call)]
+        assert len(whole) == calls
+        assert all(c.buffers[0].shape == (18, 4) for c in whole)
