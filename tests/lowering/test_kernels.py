@@ -288,7 +288,7 @@ def test_a_batch_that_shares_its_right_operand_is_one_product() -> None:
     rng = np.random.default_rng(1)
     x, w = rng.standard_normal((6, 3, 5)).astype(np.float32), rng.standard_normal((5, 4))
     w = w.astype(np.float32)
-    for array, calls in ((x, 1), (np.asfortranarray(x), 0), (x[:, ::2], 0)):
+    for array, calls in ((x, 1), (np.asfortranarray(x), 1), (x[:, ::2], 0)):
         made = compile(lambda x, w: np.tanh(x @ w), array, w)
         np.testing.assert_allclose(made(array, w), np.tanh(array @ w), rtol=1e-5)
         whole = [s for k in made.kernels for s in k.kernel.stages if isinstance(s, Call)]
