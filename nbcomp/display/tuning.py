@@ -255,7 +255,7 @@ class TuneReport(_Shown):
             parts.append(f'<p style="margin:4px 0">{name}</p>{list_}{code}{json}')
         return "".join(parts) + paragraph(
             "`%%schedule` takes these steps; a comment says how many times as long the kernel "
-            "takes without the step."
+            "takes without the step. There was no time to measure those that have none."
         )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Kernel
 from nbcomp.schedule.language import Schedule, Step
+from nbcomp.tuning.analytic import estimate
 from nbcomp.tuning.result import Difference, Finding
 from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.tasks import Task
@@ -35,8 +36,10 @@ def differences_of(
     for name in names:
         now, before = found.decisions[name], known[name]
         rest = space.build({**found.decisions, name: before})
+        if rest is not None and rest.key == found.key:
+            continue  # it made no difference
         factor = None
-        if rest is not None and rest.key != found.key and time.perf_counter() < end:
+        if rest is not None and time.perf_counter() < end:
             pair = [found.schedule, rest.schedule]
             factor = _factor(workers, task, pair, seconds / len(names))
         made.append(Difference(name, str(now), str(before), factor))
@@ -59,7 +62,7 @@ def _findings(
 ) -> Iterator[Finding]:
     for position, step in enumerate(schedule.steps):
         if time.perf_counter() > end:
-            yield Finding(str(step), None, "not measured: the time was over")
+            yield Finding(str(step), None)
             continue
         rest, gone = without(task.kernel, schedule, position)
         factor = _factor(workers, task, [schedule, rest], seconds / len(schedule.steps))
@@ -70,7 +73,10 @@ def _findings(
 
 
 def _factor(workers: Runner, task: Task, pair: list[Schedule], seconds: float) -> float | None:
-    """The time of the second schedule over that of the first; None where one does not run."""
+    """The time of the second schedule over that of the first; None where it does not run, or would
+    take too long to compile."""
+    if estimate(pair[1](task.kernel), workers.machine).too_large:
+        return None
     first, second = workers.race(task, pair, max(seconds / 2, LEAST))
     return min(second) / min(first) if first and second else None
 

@@ -13,9 +13,10 @@ import nbcomp
 from nbcomp.loop.verifier import verify
 from nbcomp.machine import Machine
 from nbcomp.schedule.default import default_schedule
+from nbcomp.schedule.language import parse
 from nbcomp.tuning import learned
 from nbcomp.tuning.analytic import estimate
-from nbcomp.tuning.findings import without
+from nbcomp.tuning.findings import differences_of, findings_of, without
 from nbcomp.tuning.learned import Learned, rank_correlation
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.space import Candidate, Space
@@ -232,3 +233,39 @@ def test_a_step_left_out_takes_along_what_builds_on_it() -> None:
     assert gone > 0
     assert len(rest.steps) == len(schedule.steps) - gone - 1
     verify(rest(space.kernel))
+
+
+class _Raced:
+    """A place to measure in where a kernel takes as long as its schedule has letters."""
+
+    machine = MACHINE
+
+    def race(self, task: Any, schedules: Any, seconds: float) -> Any:
+        return [[float(len(str(s)))] for s in schedules]
+
+
+def test_differences_are_those_that_make_one() -> None:
+    space = space_of("transpose")
+    usual = space.build({})
+    assert usual is not None
+    blocks = next(n for n in space.options if n.startswith("columns of a block"))
+    other = next(o for o in space.options[blocks] if o not in (0, usual.decisions[blocks]))
+    found = space.build({blocks: other, "merge loops of stage 0": 0})
+    assert found is not None
+    task: Any = type("Task", (), {"kernel": space.kernel})
+    (one,) = differences_of(_Raced(), task, space, found, 5.0)  # type: ignore[arg-type]
+    assert (one.decision, one.found, one.usual) == (
+        blocks,
+        str(other),
+        str(usual.decisions[blocks]),
+    )
+    assert one.factor == len(usual.key) / len(found.key)
+
+
+def test_a_step_without_which_the_code_would_be_huge() -> None:
+    x = zeros(1024, 1024)
+    kernel = nbcomp.compile_for("interpreted")(lambda x: x.T.copy(), x).kernels[0].lowered
+    schedule = parse('split("j", 4)\nunroll("j")\nvectorize("i")')
+    task: Any = type("Task", (), {"kernel": kernel})
+    found = findings_of(_Raced(), task, schedule, 5.0)  # type: ignore[arg-type]
+    assert [f.factor is None for f in found] == [True, False, False]
