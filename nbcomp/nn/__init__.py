@@ -42,8 +42,12 @@ from nbcomp.nn.convolution import (
     Conv1d,
     Conv2d,
     Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
     MaxPool1d,
     MaxPool2d,
+    Upsample,
 )
 from nbcomp.nn.layers import (
     Bilinear,
@@ -91,6 +95,9 @@ __all__ = [
     "Conv1d",
     "Conv2d",
     "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -140,6 +147,7 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "Unflatten",
+    "Upsample",
     "functional",
     "init",
 ]

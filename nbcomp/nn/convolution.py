@@ -98,6 +98,103 @@ class Conv3d(_Conv):
     space, convolve = 3, staticmethod(F.conv3d)
 
 
+class _ConvTranspose(Module):
+    """A convolution with zeros between the elements of its input; weight (in, out / groups, *k)."""
+
+    space: ClassVar[int] = 0
+    convolve: ClassVar[Any] = None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        dtype: Any = np.float32,
+    ) -> None:
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{in_channels} channels in and {out_channels} out do not make {groups} groups"
+            )
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size = F.sizes(kernel_size, self.space)
+        self.stride, self.dilation = F.sizes(stride, self.space), F.sizes(dilation, self.space)
+        self.padding = F.sizes(padding, self.space)
+        self.output_padding = F.sizes(output_padding, self.space)
+        shape = (in_channels, out_channels // groups, *self.kernel_size)
+        bound = 1 / math.sqrt(max(math.prod(shape[1:]), 1))
+        self.weight = init.parameter(*shape, bound=bound, dtype=dtype)
+        self.bias = init.parameter(out_channels, bound=bound, dtype=dtype) if bias else None
+
+    def forward(self, x: Any) -> Any:
+        """(batch, in_channels, *space) → (batch, out_channels, *places)"""
+        return self.convolve(
+            x, self.weight, self.bias, self.stride, self.padding, self.output_padding,
+            self.groups, self.dilation,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        parts = [
+            f"{self.in_channels}, {self.out_channels}",
+            f"kernel_size={self.kernel_size}",
+            f"stride={self.stride}",
+        ]
+        zeros = (0,) * self.space
+        for name in ("padding", "output_padding"):
+            if getattr(self, name) != zeros:
+                parts.append(f"{name}={getattr(self, name)}")
+        if self.dilation != (1,) * self.space:
+            parts.append(f"dilation={self.dilation}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        return ", ".join(parts + (["bias=False"] if self.bias is None else []))
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """A transposed convolution over (batch, channels, length)."""
+
+    space, convolve = 1, staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """A transposed convolution over (batch, channels, height, width)."""
+
+    space, convolve = 2, staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """A transposed convolution over (batch, channels, depth, height, width)."""
+
+    space, convolve = 3, staticmethod(F.conv_transpose3d)
+
+
+class Upsample(Module):
+    """The space in another size, by interpolation."""
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+    ) -> None:
+        self.size, self.scale_factor = size, scale_factor
+        self.mode, self.align_corners = mode, align_corners
+
+    def forward(self, x: Any) -> Any:
+        """(batch, channels, *space) → (batch, channels, *size)"""
+        return F.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners)
+
+    def extra_repr(self) -> str:
+        how = f"scale_factor={self.scale_factor}" if self.size is None else f"size={self.size}"
+        return f"{how}, mode={self.mode!r}"
+
+
 class _MaxPool(Module):
     """The maximum of windows."""
 

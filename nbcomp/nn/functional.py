@@ -2,7 +2,7 @@
 
 What is one operator of the graph (`linear`, `softmax`, `conv`, ...) is declared as one; the rest is
 NumPy.  All of them take NumPy arrays and parameters, run as NumPy, and are captured as nodes.
-Convolution and pooling are in `spatial`.
+Convolution and pooling are in `spatial`, what makes images larger in `resizing`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.nn.arrays import METHODS, REDUCTIONS, reduction
 from nbcomp.nn.function import Described, function
+from nbcomp.nn.resizing import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    interpolate,
+)
 from nbcomp.nn.spatial import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -407,6 +413,9 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "dropout",
     "elu",
     "embedding",
@@ -418,6 +427,7 @@ __all__ = [
     "hardswish",
     "hardtanh",
     "instance_norm",
+    "interpolate",
     "layer_norm",
     "leaky_relu",
     "linear",

@@ -175,3 +175,22 @@ case(
     ),
     (2, 1, 10, 10),
 )  # fmt: skip
+
+case("conv_transpose1d", lambda nn: nn.ConvTranspose1d(3, 4, 3, 2, 1, 1), (2, 3, 7))
+case("conv_transpose2d", lambda nn: nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2), (2, 4, 5, 6))
+case(
+    "conv_transpose2d_all",
+    lambda nn: nn.ConvTranspose2d(4, 2, (3, 2), (2, 3), (3, 0), (1, 2), 1, False, (1, 3)),
+    (1, 4, 5, 6),
+)
+case("conv_transpose3d", lambda nn: nn.ConvTranspose3d(2, 3, 2, 2), (1, 2, 3, 4, 2))
+case("upsample", lambda nn: nn.Upsample(scale_factor=2), (2, 3, 4, 5))
+case("upsample_size", lambda nn: nn.Upsample(size=(7, 3)), (2, 3, 4, 5))
+case("upsample_exact", lambda nn: nn.Upsample(size=(7, 9), mode="nearest-exact"), (1, 3, 4, 5))
+case("upsample_line", lambda nn: nn.Upsample(scale_factor=1.7, mode="linear"), (2, 3, 11))
+case("upsample_bilinear", lambda nn: nn.Upsample(scale_factor=2, mode="bilinear"), (2, 3, 4, 5))
+case(
+    "upsample_corners",
+    lambda nn: nn.Upsample(size=(9, 4), mode="bilinear", align_corners=True),
+    (2, 3, 4, 5),
+)
