@@ -24,7 +24,7 @@ from nbcomp.display.view.words import seconds as duration
 from nbcomp.measure.timing import Neighbours
 from nbcomp.nn import functional as F
 from nbcomp.tuning.result import Tuned
-from nbcomp.tuning.tuner import tune
+from nbcomp.tuning.tune import tune
 
 SAME = 0.97  # of the default's time and more: no gain
 

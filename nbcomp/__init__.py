@@ -29,7 +29,7 @@ _PUBLIC = {
     "NbcompError": "nbcomp.errors",
     "Unsupported": "nbcomp.errors",
     "Options": "nbcomp.options",
-    "tune": "nbcomp.tuning.tuner",
+    "tune": "nbcomp.tuning.tune",
     "use_record": "nbcomp.schedule.database",
     "measure_passes": "nbcomp.measure.passes",
     "measure_numbers": "nbcomp.measure.kernels",

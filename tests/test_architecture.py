@@ -45,9 +45,14 @@ LATE = {
         "nbcomp.measure.schedules",
         "nbcomp.schedule.language",
     },
-    ("nbcomp.magics.searching", "tuned"): {"nbcomp.display.tuning", "nbcomp.tuning.tuner"},
+    ("nbcomp.magics.searching", "tuned"): {
+        "nbcomp.display.tuning",
+        "nbcomp.tuning.tune",
+        "nbcomp.tuning.tuner",
+    },
+    ("nbcomp.magics.searching", "tuned_if_any"): {"nbcomp.tuning.tuner"},
     ("nbcomp.magics.settings", "_use_record"): {"nbcomp.schedule.database"},
-    ("nbcomp.magics.tuning", "exchange"): {"nbcomp.tuning.tuner"},
+    ("nbcomp.magics.tuning", "exchange"): {"nbcomp.tuning.tune"},
     ("nbcomp.magics.measuring", "_operators"): {"nbcomp.frontend.trace"},
     ("nbcomp.magics.measuring", "measure"): {
         "nbcomp.measure.ablation",

@@ -32,7 +32,7 @@ from nbcomp.magics.cell import (
 from nbcomp.magics.measuring import Interrupted, Options, report_on
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.recording import Call
-from nbcomp.magics.searching import budget, tuned
+from nbcomp.magics.searching import budget, tuned_if_any
 from nbcomp.magics.session import Session, marked
 from nbcomp.magics.settings import NbComp
 from nbcomp.record import Remark
@@ -115,7 +115,7 @@ def _search(args: Any) -> Search | None:
     def search(call: Call, progress: Progress) -> None:
         call.find_compiled()
         if call.refused is None:
-            progress.finish(tuned(call, seconds, args.record, args.on, progress))
+            progress.finish(tuned_if_any(call, seconds, args.record, args.on, progress))
 
     return search
 

@@ -8,7 +8,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from nbcomp.magics.measuring import plain
-from nbcomp.magics.progress import Progress
+from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.recording import Call
 
 SECONDS = 30.0  # of a search, if nothing else is said
@@ -27,7 +27,8 @@ def tuned(call: Call, seconds: float, record: str, on: str, progress: Progress) 
     Raises UsageError for a record or an address that does not work.
     """
     from nbcomp.display.tuning import TuneProgress, TuneReport  # with the compiler: not when loaded
-    from nbcomp.tuning.tuner import Tuner, record_named, search_on
+    from nbcomp.tuning.tune import record_named, search_on
+    from nbcomp.tuning.tuner import Tuner
 
     compiled = call.compiled
     database, reference = record_named(record or None), plain(call.function)
@@ -43,3 +44,14 @@ def tuned(call: Call, seconds: float, record: str, on: str, progress: Progress) 
     call.function.adopt(compiled, found.compiled)
     call.compiled = found.compiled
     return TuneReport(found, seconds)
+
+
+def tuned_if_any(call: Call, seconds: float, record: str, on: str, progress: Progress) -> Any:
+    """The same for a cell that does more than that: where there is nothing to tune, a note says
+    why."""
+    from nbcomp.tuning.tuner import NothingToTune
+
+    try:
+        return tuned(call, seconds, record, on, progress)
+    except NothingToTune as nothing:
+        return Note(f"not tuned: {nothing.message}")

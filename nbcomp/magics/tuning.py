@@ -58,7 +58,7 @@ class TuneMagics(Magics):
 
 def exchange(record: str, export: str, merge: str) -> str:
     """Merge a file into the record, and export the best from it: what was done, in words."""
-    from nbcomp.tuning.tuner import record_named  # brings the compiler: not when loaded
+    from nbcomp.tuning.tune import record_named  # brings the compiler: not when loaded
 
     database = record_named(record or None)
     if database is None:

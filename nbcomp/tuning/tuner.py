@@ -1,4 +1,4 @@
-"""`tune`: seconds of search for a program, and the program with what was found.
+"""One search for one program: its kernels, the budget, the record, and what is used in the end.
 
 The kernels take turns: the next trials go to the kernel that costs a call most and where something
 was found last.  At the end the best of each are timed in turn with the default schedule, and what
@@ -11,26 +11,22 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
-from nbcomp.frontend.result import bind
-from nbcomp.jitted import Jit, entry_of, jit
+from nbcomp.jitted import entry_of
 from nbcomp.machine import host
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare
 from nbcomp.measure.timing import Ratio, ratio
 from nbcomp.measure.variants import Variant, measure_variants
 from nbcomp.options import Options
 from nbcomp.schedule.canonical import Canonical, canonical
-from nbcomp.schedule.database import Database, Entry, default_path, target_of, use_record
+from nbcomp.schedule.database import Database, Entry, target_of
 from nbcomp.schedule.language import Schedule
-from nbcomp.tuning.cluster import Cluster
 from nbcomp.tuning.findings import differences_of, findings_of
 from nbcomp.tuning.learned import learner
 from nbcomp.tuning.result import Found, KernelState, Point, Say, State, Tuned
@@ -51,101 +47,8 @@ SLOWEST = 1.0  # of the program's time with default schedules: else these stay
 PATIENT = 16  # trials without a better one that halve a kernel's claim to the next
 
 
-def tune(
-    function: Any,
-    *args: Any,
-    seconds: float = 30.0,
-    record: str | Path | Database | None = None,
-    on: str = "",
-    say: Say = lambda _: None,
-    seed: int = 0,
-    **kwargs: Any,
-) -> Tuned:
-    """Search schedules for a function on these arguments, for about so many seconds.
-
-    function: a Python function, a compiled one (which uses what is found from then on), or a
-    `Compiled`.  record: the file to which trials are appended, and which is looked at when
-    something is compiled from then on; by default the user's own (`docs/tuning.md`).  on: the
-    address of a dask cluster whose machines search, each kind of CPU for itself.  say: told how it
-    goes.  An interrupt ends the search and keeps the best.
-
-    Raises ValueError for seconds that are none, NbcompError where there is nothing to tune, where
-    the function was not compiled for these arguments, where the record cannot be written, and where
-    no cluster is at the address.
-    """
-    if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-        raise ValueError(f"seconds: how long to search, a number above 0, not {seconds!r}")
-    compiled = compiled_of(function, args, kwargs)
-    database = record_named(record)
-
-    def search(runner: Runner | None = None) -> Tuner:
-        return Tuner(compiled, args, kwargs, float(seconds), database, say, seed, runner=runner)
-
-    tuned = search_on(on, search) if on else search().run()
-    if isinstance(function, Jit) and compiled in function.variants:
-        function.adopt(compiled, tuned.compiled)
-    return tuned
-
-
-def search_on(address: str, search: Callable[[Runner], Tuner]) -> Tuned:
-    """A search on each kind of CPU in a cluster, at the same time: that on this machine's kind, or
-    else the first, with the others beside it.  Raises NbcompError where there is no cluster.
-    """
-    with Cluster(address) as cluster:
-        first, *others = map(search, cluster.kinds)
-        with ThreadPoolExecutor(max(len(others), 1)) as threads:
-            for tuner in others:
-                tuner.say = lambda _: None  # one of them is shown
-            running = [threads.submit(tuner.run) for tuner in others]
-            try:
-                found = first.run()
-            except BaseException:
-                first.ended.set()
-                raise
-            finally:
-                for tuner in others:
-                    if first.interrupted or first.ended.is_set():
-                        tuner.ended.set()
-            return replace(found, elsewhere=tuple(future.result() for future in running))
-
-
-def compiled_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Compiled:
-    """What is tuned for a call.  Raises NbcompError where there is no such thing."""
-    if isinstance(function, Compiled):
-        values = bind(function.capture.signature, args, dict(kwargs))
-        if why := function.mismatch(values):
-            raise NbcompError(f"{function.name} was compiled for other arguments: {why}")
-        return function
-    if not callable(function):
-        raise NbcompError(f"only functions are tuned, not a {type(function).__name__}")
-    jitted = function if isinstance(function, Jit) else jit(function)
-    if not isinstance(jitted, Jit):
-        raise NbcompError("a class is not tuned itself: tune an instance of it, or its method")
-    for variant in reversed(jitted.variants):
-        values = bind(variant.capture.signature, args, dict(kwargs), jitted.__wrapped__)
-        if variant.mismatch(values) is None:
-            return variant
-    try:
-        return jitted.compile(*args, **kwargs)
-    except NbcompError:
-        raise
-    except Exception as error:
-        name = jitted.__name__
-        raise NbcompError(
-            f"{name} is not one compiled program for these arguments: {error}",
-            hint="tune the functions it calls",
-        ) from error
-
-
-def record_named(record: str | Path | Database | None) -> Database | None:
-    """The record of that name, in use from now on; by default the user's own, None where it is
-    switched off.  Raises NbcompError where it cannot be written."""
-    path = default_path() if record is None else record
-    if path is None:
-        return None
-    database = path if isinstance(path, Database) else Database(path)
-    database.check()
-    return database if record is None else use_record(database)
+class NothingToTune(NbcompError):
+    """A program has no kernel that a schedule could be found for."""
 
 
 def without_schedules(options: Options) -> Options:
@@ -242,7 +145,7 @@ class Tuner:
             tasks = tasks_of(self.base, self.args, self.kwargs)
             if not tasks:
                 why = "has no kernel that a schedule could be found for"
-                raise NbcompError(f"{self.base.name} {why}")
+                raise NothingToTune(f"{self.base.name} {why}")
             try:
                 self.begin(workers, tasks)
                 self.search(workers)

@@ -64,6 +64,14 @@ def test_a_cell_that_tunes(shell: Any, record: Path) -> None:
     assert Database(record).entries()[-1].verdict
 
 
+def test_a_cell_with_nothing_to_tune_goes_on(shell: Any, record: Path) -> None:
+    shell.value(
+        f"%%compile --tune 1 --record {record} --no-bench\ndef s(x): return np.sort(x)\ns(x[0])"
+    )
+    assert "not tuned: s has no kernel" in shell.outputs[0].data["text/plain"]
+    assert len(shell.outputs) == 2
+
+
 def test_exporting_and_merging(shell: Any, record: Path, tmp_path: Path) -> None:
     shell.value(f"%tune f(x) --seconds 1 --record {record}")
     shell.value(f"%tune --record {record} --export {tmp_path / 'best.jsonl'}")

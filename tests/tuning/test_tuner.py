@@ -18,7 +18,8 @@ from nbcomp.measure.timing import Ratio
 from nbcomp.schedule import database
 from nbcomp.schedule.database import Database
 from nbcomp.tuning.result import State, Tuned
-from nbcomp.tuning.tuner import Tuner, tune
+from nbcomp.tuning.tune import tune
+from nbcomp.tuning.tuner import Tuner
 
 X = np.random.default_rng(1).standard_normal((64, 200), dtype=np.float32)
 
