@@ -203,7 +203,7 @@ def test_measure_and_ablate_are_part_of_the_report(data: Any) -> None:
     report = data.value("%compile f(x) --measure --ablate --seconds 0.4 --no-bench")
     assert isinstance(report, Report)
     measured = report.measured
-    assert [p.name for p in measured.passes.passes][:2] == ["capture", "algebra"]
+    assert [p.name for p in measured.passes.passes][:2] == ["capture", "choose_windows"]
     assert measured.ablation.full is not None
     assert [k.kernel for k in measured.numbers.kernels] == ["exp"]
     assert all(p.same for p in measured.passes.passes)
