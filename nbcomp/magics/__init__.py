@@ -21,7 +21,7 @@ from nbcomp.magics.schedules import ScheduleMagics
 from nbcomp.magics.settings import add_settings, remove_settings
 from nbcomp.magics.tuning import TuneMagics
 
-_COMPILED = "nbcomp.compiled.Compiled"
+_COMPILED, _TUNED = "nbcomp.compiled.Compiled", "nbcomp.tuning.result.Tuned"
 COMMANDS = {
     "line": ("compile", "ir", "explain", "bench", "cpus", "tune"),
     "cell": ("compile", "schedule"),
@@ -37,6 +37,7 @@ def load(shell: InteractiveShell) -> None:
     commands.session.start(shell)
     add_completion(shell)
     _bundles(shell).for_type_by_name("nbcomp.compiled", "Compiled", show_compiled)
+    _bundles(shell).for_type_by_name("nbcomp.tuning.result", "Tuned", show_tuned)
 
 
 def _forget(shell: InteractiveShell) -> None:
@@ -55,6 +56,17 @@ def show_compiled(
     return Report(compiled)._repr_mimebundle_(include, exclude)
 
 
+def show_tuned(
+    tuned: Any,
+    include: Collection[str] | None = None,
+    exclude: Collection[str] | None = None,
+) -> Bundle:
+    """What `nbcomp.tune` gives is shown as `%tune` shows it."""
+    from nbcomp.display.tuning import TuneReport  # brings the compiler: not when loaded
+
+    return TuneReport(tuned)._repr_mimebundle_(include, exclude)
+
+
 def _bundles(shell: InteractiveShell) -> Any:
     formatter: Any = shell.display_formatter
     return formatter.mimebundle_formatter
@@ -67,6 +79,7 @@ def unload(shell: InteractiveShell) -> None:
             shell.magics_manager.magics[kind].pop(name, None)
     _forget(shell)
     remove_completion(shell)
-    if _COMPILED in _bundles(shell):
-        _bundles(shell).pop(_COMPILED)
+    for shown in (_COMPILED, _TUNED):
+        if shown in _bundles(shell):
+            _bundles(shell).pop(shown)
     remove_settings(shell)

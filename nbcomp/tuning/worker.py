@@ -19,8 +19,11 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, Protocol, Self
 
+from nbcomp.errors import PACKAGE, NbcompError
 from nbcomp.machine import Machine, host
 from nbcomp.runtime import pool
 from nbcomp.schedule.language import Schedule
@@ -147,14 +150,18 @@ class _Worker:
 
     inbox: queue.SimpleQueue[tuple[_Worker, Any]]
     process: subprocess.Popen[bytes] = field(init=False)
+    said: IO[bytes] = field(default_factory=TemporaryFile)  # its standard error
 
     def __post_init__(self) -> None:
+        known = os.environ.get("PYTHONPATH")
+        paths = os.pathsep.join([str(Path(PACKAGE).parent), *([known] if known else [])])
         self.process = subprocess.Popen(
             [sys.executable, "-m", "nbcomp.tuning.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self.said,
             start_new_session=True,
+            env={**os.environ, "PYTHONPATH": paths},  # the nbcomp that runs here
         )
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -180,15 +187,17 @@ class _Worker:
     def how_it_ended(self) -> str:
         """In words, once it has ended."""
         code = self.process.wait()
-        if code >= 0:
-            return f"the worker ended with {code}"
-        return f"crashed ({signal.Signals(-code).name})"
+        if code < 0:
+            return f"crashed ({signal.Signals(-code).name})"
+        self.said.seek(0)
+        lines = self.said.read().decode(errors="replace").strip().splitlines()
+        return f"ended with status {code}" + (f": {lines[-1]}" if lines else "")
 
     def close(self) -> None:
         """End it, whatever it does."""
         self.process.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
+        for pipe in (self.process.stdin, self.process.stdout, self.said):
             assert pipe is not None
             try:
                 pipe.close()
@@ -257,7 +266,7 @@ class Workers:
                 self.started.add(worker)
             self.ask(worker, wait + self.patience, "task", self.task)
         except Lost as error:
-            raise RuntimeError(f"no process to measure in: {error}") from None
+            raise NbcompError(f"no process to measure in: {error or self._late()}") from None
 
     def ask(self, worker: _Worker, seconds: float, *message: Any) -> Any:
         """Send a message to a worker that is idle, and wait for its answer."""

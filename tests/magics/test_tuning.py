@@ -55,6 +55,13 @@ def test_a_search_is_shown_adopted_and_recorded(shell: Any, record: Path) -> Non
     assert "runs by a schedule that tuning found" in str(shell.value("%explain g"))
 
 
+def test_what_tune_gives_is_shown_as_such(shell: Any) -> None:
+    shell.shell.display_formatter.active_types = ["text/plain", "text/html"]
+    found = shell.value("nbcomp.tune(f, x, seconds=1)")
+    data, _ = shell.shell.display_formatter.format(found)
+    assert "How the search went" in data["text/html"]
+
+
 def test_a_cell_that_tunes(shell: Any, record: Path) -> None:
     cell = "def h(x):\n    return np.tanh(x) * 2\nh(x)"
     shell.value(f"%%compile --tune 1 --record {record} --no-bench\n{cell}")

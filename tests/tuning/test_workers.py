@@ -168,3 +168,17 @@ def test_memory_is_laid_out_as_a_buffer_says(strides: tuple[int, int]) -> None:
 def test_a_transposed_argument_is_read_as_it_lies() -> None:
     task = task_of(lambda x: np.exp(x) + 1, X.T)
     assert not isinstance(Bench(task).prepare(Schedule()), str)
+
+
+def test_a_process_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
+    with Workers(1) as broken, pytest.raises(NbcompError, match="no process to measure in: ended"):
+        broken.use(task_of(softmax, X))
+
+
+def test_the_workers_are_of_this_nbcomp(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with Workers(1, patience=20.0) as one:
+        (found,) = outcomes(one, task_of(softmax, X), "")
+    assert found.seconds is not None
