@@ -343,12 +343,17 @@ class Linear(Formula, name="linear"):
     """x @ weight.T + bias, with weight of shape (out, in) and an optional bias"""
 
     def formula(self, xp: Any, *x: Any) -> Any:
-        product = xp.matmul(x[0], xp.transpose(x[1]))
+        rows = x[0]
+        if len(rows.shape) > 2 and rows.shape[-2] == 1:  # single rows are those of one product
+            product = xp.matmul(xp.squeeze(rows, axis=-2), xp.transpose(x[1]))
+            product = xp.expand_dims(product, -2)
+        else:
+            product = xp.matmul(rows, xp.transpose(x[1]))
         return xp.add(product, x[2]) if len(x) > 2 else product
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
-        for shape in ((7,), (5, 7), (2, 3, 7)):
+        for shape in ((7,), (5, 7), (2, 3, 7), (3, 1, 7), (2, 3, 1, 7)):
             x, w = values.ordinary(rng, np.int8, shape), values.ordinary(rng, np.int8, (4, 7))
             yield Sample(cls(), (x.astype(FLOAT32), w.astype(FLOAT32)))
             yield Sample(cls(), (x.astype(FLOAT64), w.astype(FLOAT64), np.arange(4.0)))
