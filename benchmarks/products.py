@@ -1,6 +1,7 @@
 """Matrix products: generated, as chosen by default, and by NumPy's BLAS: `make bench-products`.
 
     python -m benchmarks.products [--threads 1,2] [--rows square,skinny] [--dtypes float32]
+    python -m benchmarks.products --model    # what the model of graph/passes/product_cost.py says
 
 Each row compares the results first, then all sides take turns in one process; the table has the
 medians with their quartiles, and what share of the multiply-add peak each reaches, the peak being
@@ -17,7 +18,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -25,11 +28,15 @@ import numpy as np
 import nbcomp
 from benchmarks import machine
 from benchmarks.contest import environment
+from nbcomp.graph.passes import product_cost
+from nbcomp.graph.passes.product_cost import CLOCK, Product
 from nbcomp.jitted import entry_of
+from nbcomp.machine import host
 from nbcomp.measure.limits import limits
 from nbcomp.measure.timing import Call, Timing, alternate
 from nbcomp.runtime.pool import set_threads
 
+SAMPLE = 1e-3  # seconds
 SECONDS = 0.4  # of samples for each side of a row
 ROUNDS = 9  # turns of each side; the shortest sample of a turn counts
 SQUARE = (32, 64, 128, 256, 384, 512, 768, 1024, 1536, 2048)
@@ -163,21 +170,68 @@ def child(threads: int, kinds: str, dtypes: str) -> None:
     print(f"\nGeometric means: {means[0]:.2f} generated, {means[1]:.2f} default.")
 
 
+def model(kinds: str, dtypes: str) -> None:
+    """The table of what is estimated and what is measured, on one core, in CPU time."""
+    set_threads(1)
+    print("| dtype | product | loops, µs | estimated | BLAS, µs | estimated | chosen |")
+    print("|---|---|--:|--:|--:|--:|---|", flush=True)
+    for row in rows(kinds, dtypes):
+        a, b = row.arrays()
+        told = [estimate(row, own) * 1e6 for own in (True, False)]
+        took = []
+        for leave in ("blas", "generate"):
+            options = nbcomp.Options(without=frozenset({leave}))
+            call = entry_of(nbcomp.compile_for("llvm", options)(row.function(), a, b))
+            took.append(processor_time(partial(call, a, b)) * 1e6)
+        wrong = (told[0] <= told[1]) != (took[0] <= took[1])
+        chosen = "loops" if told[0] <= told[1] else "BLAS"
+        loss = took[told[0] > told[1]] / min(took) - 1
+        cells = [
+            row.dtype,
+            row.title,
+            *(f"{x:,.1f}" for p in zip(took, told, strict=True) for x in p),
+        ]
+        print("| " + " | ".join([*cells, f"{chosen}, {loss:.0%} lost" if wrong else chosen]) + " |")
+
+
+def estimate(row: Row, own: bool) -> float:
+    """Seconds by the model."""
+    size = np.dtype(row.dtype).itemsize
+    product = Product(row.batch, row.rows, row.inner, row.columns, size, row.turned)
+    return (product_cost.generated if own else product_cost.blas)(product, host()) / CLOCK
+
+
+def processor_time(call: Callable[[], Any]) -> float:
+    """The shortest of some samples, in seconds this thread has run: others do not count."""
+    best = float("inf")
+    loops = 1
+    for _ in range(12):
+        start = thread_time()
+        for _ in range(loops):
+            call()
+        taken = thread_time() - start
+        best, loops = min(best, taken / loops), max(1, round(SAMPLE * loops / max(taken, 1e-9)))
+    return best
+
+
 def main() -> None:
     """A process of its own for each number of threads, in which BLAS chooses its own kernel."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--threads", default=f"1,{machine.cores()}")
     parser.add_argument("--rows", default="square,skinny,turned,batched")
     parser.add_argument("--dtypes", default="float32,float64")
+    parser.add_argument("--model", action="store_true")
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.child:
-        child(*json.loads(chosen.child))
+        threads, *rest = json.loads(chosen.child)
+        model(*rest) if chosen.model else child(threads, *rest)
         return
-    for threads in map(int, chosen.threads.split(",")):
+    for threads in [1] if chosen.model else map(int, chosen.threads.split(",")):
         task = json.dumps([threads, chosen.rows, chosen.dtypes])
         with tempfile.TemporaryDirectory(prefix="nbcomp-bench-") as scratch:
-            command = [sys.executable, "-m", "benchmarks.products", "--child", task]
+            flags = ["--model"] if chosen.model else []
+            command = [sys.executable, "-m", "benchmarks.products", "--child", task, *flags]
             variables = environment(threads, scratch)
             root = Path(__file__).resolve().parent.parent
             variables["PYTHONPATH"] = str(root)

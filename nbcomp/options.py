@@ -28,7 +28,8 @@ class Optimisation:
 
 # In the order in which they act.
 OPTIMISATIONS = (
-    Optimisation("blas", "graph", "float products by BLAS"),
+    Optimisation("blas", "graph", "float products by BLAS, where it is faster"),
+    Optimisation("generate", "graph", "float products by loops, where they are faster"),
     Optimisation("choose_windows", "graph", "convolutions and pools as loops over their windows"),
     Optimisation("algebra", "graph", "exact identities"),
     Optimisation("fold", "graph", "constants computed once"),

@@ -31,7 +31,7 @@ from nbcomp.graph.passes.expand import expand
 from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
 from nbcomp.graph.passes.in_place import in_place
 from nbcomp.graph.passes.materialise import materialise
-from nbcomp.graph.passes.products import choose_products, generate_products
+from nbcomp.graph.passes.products import call_products, choose_products, generate_products
 from nbcomp.graph.passes.share import share
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.graph.passes.windows import choose_windows
@@ -267,6 +267,8 @@ def _graph_passes(graph: Graph, trace: Trace, options: Options) -> FusedGraph:
     for step in GRAPH_PASSES:
         if step is choose_products and not options.does("blas"):
             step = generate_products
+        elif step is choose_products and not options.does("generate"):
+            step = call_products
         if options.does(step.__name__):  # a pass that is no optimisation is always done
             graph = _run(step, graph, trace, done)
     fused = _run(fuse if options.does("fuse") else separate, graph, trace, done)

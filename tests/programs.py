@@ -18,6 +18,7 @@ from nbcomp.graph.interpreter import interpret
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Input
 from nbcomp.graph.passes.fusion import FusedGraph, Group, fuse
+from nbcomp.graph.passes.products import call_products, choose_products
 from nbcomp.graph.verifier import verify
 from nbcomp.lowering.program import Program, lower_program
 from nbcomp.pipeline import GRAPH_PASSES
@@ -32,24 +33,29 @@ def graph_of(function: Callable[..., Any], *args: Any) -> Graph:
     return verify(capture(function, args, {}).graph)
 
 
-def passed(function: Callable[..., Any], *args: Any, until: Pass | None = None) -> Graph:
-    """The graph after the pipeline's passes, up to and with `until`."""
+def passed(
+    function: Callable[..., Any], *args: Any, until: Pass | None = None, calls: bool = False
+) -> Graph:
+    """The graph after the pipeline's passes, up to and with `until`.
+
+    calls: products are calls of BLAS, whatever is faster.
+    """
     graph = graph_of(function, *args)
     for step in GRAPH_PASSES:
-        graph = verify(step(graph))
+        graph = verify((call_products if calls and step is choose_products else step)(graph))
         if step is until:
             break
     return graph
 
 
-def fused(function: Callable[..., Any], *args: Any) -> FusedGraph:
+def fused(function: Callable[..., Any], *args: Any, calls: bool = False) -> FusedGraph:
     """The graph in groups."""
-    return fuse(passed(function, *args))
+    return fuse(passed(function, *args, calls=calls))
 
 
-def lowered(function: Callable[..., Any], *args: Any) -> Program:
+def lowered(function: Callable[..., Any], *args: Any, calls: bool = False) -> Program:
     """The program, before it is scheduled."""
-    return lower_program(fused(function, *args))
+    return lower_program(fused(function, *args, calls=calls))
 
 
 def run(graph: Graph, *args: Any) -> list[Any]:

@@ -46,7 +46,7 @@ def loops(compiled: Any) -> list[For]:
 def test_a_name_that_does_not_exist_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"no optimisation 'fusee' \(did you mean 'fuse'\?\)"):
         without("fusee")
-    with pytest.raises(ValueError, match="there are blas, choose_windows, algebra"):
+    with pytest.raises(ValueError, match="there are blas, generate, choose_windows"):
         without("gpu")
     with pytest.raises(TypeError, match="set of names"):
         Options("fuse")  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def test_every_pass_that_is_an_optimisation_has_its_name() -> None:
     }
     needed = {"expand", "choose_products", "materialise"}
     passes = [p.__name__ for p in GRAPH_PASSES if p.__name__ not in needed]
-    assert by_level["graph"] == ["blas", *passes, "fuse"]
+    assert by_level["graph"] == ["blas", "generate", *passes, "fuse"]
     assert by_level["loop"] == [*(step.__name__ for step in SCHEDULE), "tuned"]
     assert schedule(EVERYTHING) == SCHEDULE
 
@@ -80,7 +80,7 @@ def test_without_fusion_every_operator_is_a_kernel() -> None:
 
 
 def test_without_blas_products_are_loops() -> None:
-    for leave, there in (("", True), ("blas", False)):
+    for leave, there in (("generate", True), ("blas", False)):
         compiled = made(layer, X, W, leave=leave)
         calls = [s for k in compiled.kernels for s in walk(k.kernel.stages) if isinstance(s, Call)]
         assert bool(calls) == there

@@ -59,8 +59,9 @@ def _plan(
     """
     plan: list[tuple[Literal["graph", "loop"], str, Options]] = []
     for level in STARTS:
-        # Whether products are BLAS calls is no state of the graph between two passes.
-        names = [o.name for o in OPTIMISATIONS if o.level == level and o.name != "blas"]
+        # Who computes products is no state of the graph between two passes.
+        choice = ("blas", "generate")
+        names = [o.name for o in OPTIMISATIONS if o.level == level and o.name not in choice]
         names = [name for name in names if base.does(name)]
         for done, name in enumerate([STARTS[level], *names]):
             if not done or name not in idle:

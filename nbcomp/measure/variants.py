@@ -30,7 +30,8 @@ PREPARING = 0.6  # of the time goes at most to compiling and checking, the rest 
 TURNS = 40  # of each variant, if there is time: what disturbs comes and goes
 TURN = 4e-3  # seconds one turn takes at least
 ARENA = 1 << 30  # bytes a variant may need for values between its steps, where it needs more
-OTHERWISE = {"spread": "parallelize"}  # what does an optimisation's work under another name
+# What does an optimisation's work under another name.
+OTHERWISE = {"spread": "parallelize", "choose_products": "generate"}
 SMALL = 4096  # elements of a constant that is compared by value
 
 Say = Callable[[str], None]
@@ -217,7 +218,7 @@ def idle(compiled: Compiled) -> frozenset[str]:
         before = last.get((s.level, s.kernel))
         if before is not None and before.value is not s.value and before.text != s.text:
             busy.add(OTHERWISE.get(s.name, s.name))
-        found.add(s.name)
+        found.add(OTHERWISE.get(s.name, s.name))
         last[s.level, s.kernel] = s
     if not any(isinstance(s, Call) for k in compiled.kernels for s in walk(k.lowered.stages)):
         found.add("blas")

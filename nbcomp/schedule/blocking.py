@@ -3,13 +3,14 @@
 A `Blocking` says how; `Blocker` takes the steps of the schedule language, one after another, each
 noted in the kernel as it would be written by hand.  The walks are
 
-    tiles    for i_o: for j_o: tile
     panels   for j_o: (copy b[:, j_o]; for i_o: tile)
-    bands    for i_b: for j_o: for i_o: tile
-    blocks   for i_b: for j_b: for k_b: (copy a[i_b, k_b]; for j_o: for i_o: tile), b packed
+    blocks   for i_b: for j_b: for k_b: (copy a[i_b, k_b]; for j_o: (copy b[k_b, j_o]; for i_o:
+             tile))
+    dots     for j_o: for i_o: tile, whose lanes are terms of the sum
 
-and what does not fill a tile is peeled off and gets smaller tiles of its own.  Knows steps; not why
-a blocking was chosen (`products`).
+each without the copies and the loops over blocks that it does not need.  What does not fill a tile
+is peeled off and gets smaller tiles of its own.  Knows steps; not why a blocking was chosen
+(`products`).
 """
 
 from __future__ import annotations
@@ -65,19 +66,21 @@ class Product:
 class Blocking:
     """How a product is walked.
 
-    height, width: rows and columns of a register tile; `lanes` columns are a vector.  depth: terms
-    of the sum at a time, 0 for all.  rows, columns: tiles of rows, panels of columns in a block.
-    copied: each panel of the right operand is copied before it is read.
+    height, width: rows and columns of a register tile; `lanes` elements are a vector.  depth: terms
+    of the sum at a time, 0 for all.  rows, columns: tiles of rows and panels of columns in a block,
+    0 for all.  left: the part of the left operand that a block reads is copied.  right: whether the
+    right one is read in place, copied panel by panel, or packed, once and as a whole.
     """
 
-    walk: Literal["tiles", "panels", "bands", "blocks"]
+    walk: Literal["panels", "blocks", "dots"]
     height: int
     width: int
     lanes: int
     depth: int = 0
-    rows: int = 1
-    columns: int = 1
-    copied: bool = False
+    rows: int = 0
+    columns: int = 0
+    left: bool = False
+    right: Literal["in place", "copied", "packed"] = "in place"
 
 
 @dataclass(frozen=True)
@@ -101,16 +104,20 @@ class Blocker:
     def run(self) -> Kernel:
         """The kernel with the product in blocks.  Raises ScheduleError where it cannot be."""
         p = self.product
-        sides = list(self.sides(Part(p.rows, p.columns, p.height, p.width)))
-        for side in sides:
-            if self.how.walk == "panels":
+        for side in list(self.sides(Part(p.rows, p.columns, p.height, p.width))):
+            if self.how.walk == "panels" and side.width > self.how.width:
                 self.panels(side)
                 continue
             for part in self.bands(side):
-                {"blocks": self.block, "bands": self.band}.get(self.how.walk, self.tiles)(part)
-        if self.how.walk == "blocks":
+                (self.dots if self.how.walk == "dots" else self.block)(part)
+        if self.how.right == "packed":
             self.pack()
         return self.kernel
+
+    @property
+    def cuts(self) -> bool:
+        """Whether the sum is taken some terms at a time."""
+        return 0 < self.how.depth < self.product.depth
 
     def do(self, name: str, *arguments: str | int, **options: int) -> list[str]:
         """Take a step; the names of the loops that are new after it."""
@@ -156,62 +163,51 @@ class Blocker:
 
     # ------------------------------------------------------------------------------------ walks
 
-    def tiles(self, part: Part) -> None:
-        """Tile after tile, along the rows of the result."""
-        outer = self.split(part.rows, part.height, self.how.height)
-        outer += self.split(part.columns, part.width, self.how.width)
-        self.reorder(*outer, part.rows, part.columns)
-        self.tile(part)
-
     def panels(self, side: Part) -> None:
         """All rows of a panel of columns, which is copied before if it pays."""
-        if side.width <= self.how.width and side.height >= 2 * self.how.height:
-            for part in self.bands(side):
-                self.band(part)
-            return
-        panel = self.split_panels(side, self.how.copied)
+        panel = self.split(side.columns, side.width, self.how.width)
         self.reorder(*panel, side.rows, side.columns)
+        copied = self.how.right == "copied"
         for part in self.bands(side):
-            tiles = self.split(part.rows, part.height, self.how.height)
-            terms = self.tile(part, tiles)
-            if self.how.copied and terms:
-                self.copy_right(terms)
-        if self.how.copied and panel and not self.how.depth:
+            cut = self.tile(part, self.split(part.rows, part.height, self.how.height))
+            if copied and cut:
+                self.copy_right(cut[0])
+        if copied and not self.cuts:
             self.copy_right(panel[0])
-
-    def band(self, part: Part) -> None:
-        """Bands of rows, one after another or each on a core of its own."""
-        tiles = self.split(part.rows, part.height, self.how.height)
-        bands = self.split(tiles[0], part.height // self.how.height, self.how.rows) if tiles else []
-        turned = self.product.right is not None and self.product.right.turned
-        panel = self.split_panels(part, turned and not bands)
-        self.reorder(*bands, *panel, *tiles, part.rows, part.columns)
-        self.tile(part)
-        if turned:
-            self.copy_right((panel or bands)[-1])
 
     def block(self, part: Part) -> None:
         """Blocks of rows, columns and terms."""
-        tiles = self.split(part.rows, part.height, self.how.height)
-        panels = self.split(part.columns, part.width, self.how.width)
-        if not tiles or not panels:
-            self.reorder(*tiles, *panels, part.rows, part.columns)
-            self.tile(part)
-            return
-        (tile,), (panel,) = tiles, panels
-        rows = self.split(tile, part.height // self.how.height, self.how.rows)
-        columns = self.split(panel, part.width // self.how.width, self.how.columns)
-        self.reorder(*rows, *columns, tile, panel, part.rows, part.columns)
-        terms = self.tile(part, [tile, panel])
-        if terms:
-            self.copy_left(terms)
+        copied = self.how.right == "copied"
+        width, height = min(part.width, self.how.width), self.how.height
+        tile = self.split(part.rows, part.height, height)
+        always = copied and part.width <= width and not self.cuts  # a loop to copy in
+        panel = self.do("split", part.columns, width) if always else []
+        panel = panel or self.split(part.columns, part.width, width)
+        blocks = self.blocks_of(tile, part.height // height, self.how.rows)
+        blocks += self.blocks_of(panel, part.width // width, self.how.columns)
+        inner = [*tile, *panel] if self.cuts else [*panel, *tile]
+        self.reorder(*blocks, *inner, part.rows, part.columns)
+        cut = self.tile(part, [*tile, *panel])
+        if self.how.left and (cut or blocks):
+            self.copy_left(cut[0] if cut else blocks[0])
+        if copied:
+            self.copy_right(cut[-1] if cut else panel[0])
 
-    def split_panels(self, part: Part, always: bool) -> list[str]:
-        """The loop over panels, if there are several, or if there is `always` to be one."""
-        width = min(part.width, self.how.width)
-        if always and part.width <= width:
-            return self.do("split", part.columns, width)
-        return self.split(part.columns, part.width, width)
+    def dots(self, part: Part) -> None:
+        """Tiles whose lanes are terms of the sum: of operands that both lie along it."""
+        panel = self.split(part.columns, part.width, self.how.width)
+        tile = self.split(part.rows, part.height, self.how.height)
+        self.reorder(*panel, *tile, part.rows, part.columns)
+        shared, rows, columns = self.distributed(part)
+        self.reorder(shared, *(v[1] for v in (rows, columns) if v))
+        for var in (*rows, columns[0], columns[1]):
+            self.do("unroll", var)
+        self.do("vectorize", columns[2])
+        self.do("vectorize", shared)
+
+    def blocks_of(self, loops: list[str], extent: int, by: int) -> list[str]:
+        """The loops over blocks of tiles, if there are to be any."""
+        return self.split(loops[0], extent, by) if loops and by else []
 
     def reorder(self, *loops: str) -> None:
         """These loops in this order, but for those that are not there."""
@@ -222,54 +218,58 @@ class Blocker:
 
     # ------------------------------------------------------------------------------ register tiles
 
-    def tile(self, part: Part, around: Sequence[str] = ()) -> str:
+    def tile(self, part: Part, around: Sequence[str]) -> list[str]:
         """The loops over a part's rows and columns as a tile in registers, whatever is around.
 
         around: the loops over tiles, outside in, around which the sum is cut into terms at a time,
-        if it is to be.  Gives the loop over these, or "".
+        if it is to be.  Gives the loop over these, and after it that over panels, if there are any.
         """
-        height, width = min(part.height, self.how.height), min(part.width, self.how.width)
-        shared = next(s.var for s in find(self.kernel, part.columns).body if isinstance(s, For))
-        columns = [part.columns, *self.do("distribute", part.columns)]
-        rows = [part.rows, *self.do("distribute", part.rows)] if part.rows else []
+        width = min(part.width, self.how.width)
+        shared, rows, columns = self.distributed(part)
         inner = [v[1] for v in (rows, columns) if v]
         vectors = -(-width // self.how.lanes)
-        if rows and width % self.how.lanes:
-            total = self.sum_in(columns[1])
-            self.do("pad", total.buffer.name, vectors * self.how.lanes)
-        terms = ""
-        if around and self.how.depth and self.product.depth > self.how.depth:
-            terms = self.cut_sum(around, shared, inner, height, vectors)
-        else:
+        cut = self.cut_sum(around, shared, inner, vectors) if self.cuts else []
+        if not cut:
             self.reorder(shared, *inner)
+        if width % self.how.lanes and (rows or cut):  # whole vectors, which stay in registers
+            self.do("pad", self.sum_in(shared).buffer.name, vectors * self.how.lanes)
         for var in rows:
             self.do("unroll", var)
         for var in columns:
             self.do("vectorize", var, unroll=vectors)
-        return terms
+        return cut
+
+    def distributed(self, part: Part) -> tuple[str, list[str], list[str]]:
+        """Loops of their own for clearing, adding up and what follows: the loop over the shared
+        axis, and the three over rows and over columns."""
+        shared = next(s.var for s in find(self.kernel, part.columns).body if isinstance(s, For))
+        columns = [part.columns, *self.do("distribute", part.columns)]
+        rows = [part.rows, *self.do("distribute", part.rows)] if part.rows else []
+        return shared, rows, columns
 
     def sum_in(self, loop: str) -> Accumulate:
         """The statement that adds up, in a loop."""
         return next(s for s in walk(find(self.kernel, loop).body) if isinstance(s, Accumulate))
 
     def cut_sum(
-        self, around: Sequence[str], shared: str, inner: list[str], height: int, vectors: int
-    ) -> str:
-        """Some terms of all tiles before the next terms of any; gives the loop over the terms.
+        self, around: Sequence[str], shared: str, inner: list[str], vectors: int
+    ) -> list[str]:
+        """Some terms of all tiles before the next terms of any.
 
         The sums of a tile are in registers meanwhile, and in a local between.
         """
-        outer = [self.do("distribute", loop)[0] for loop in reversed(around)][::-1]
+        tiles = [self.do("distribute", loop)[0] for loop in reversed(around)]
         (terms,) = self.do("split", shared, self.how.depth)
-        self.reorder(terms, *reversed(outer), shared, *inner)
-        total = self.sum_in(shared)
-        moved = self.do("stage", total.buffer.name, outer[0])
+        self.reorder(terms, *tiles, shared, *inner)
+        if not tiles:
+            return [terms]
+        moved = self.do("stage", self.sum_in(shared).buffer.name, tiles[-1])
         ways = len(moved) // 2
         for loops in (moved[:ways], moved[ways:]):
             for var in loops[:-1]:
                 self.do("unroll", var)
             self.do("vectorize", loops[-1], unroll=vectors)
-        return terms
+        return [terms, *tiles[:-1]]
 
     # ----------------------------------------------------------------------------------- copies
 
@@ -300,6 +300,13 @@ class Blocker:
         self.do("unroll", columns)
         self.do("vectorize", rows)
 
+    def turn_blocks(self, blocks: str, rows: str, columns: str) -> None:
+        """Turn blocks of columns, the last of which may have fewer of them."""
+        if self.product.width % self.how.width:
+            last = self.do("peel", blocks, 1)
+            self.turn(last[-2], last[-1])
+        self.turn(rows, columns)
+
     def copy_left(self, loop: str) -> None:
         """Copy what an iteration of a loop reads of the left operand, its rows a bit apart."""
         left = self.product.left
@@ -318,4 +325,8 @@ class Blocker:
         right = self.product.right
         if right is not None and right.own >= 0:
             with suppress(ScheduleError):
-                self.do("pack", right.buffer.name, right.own, self.how.width)
+                blocks, *_, rows, columns = self.do(
+                    "pack", right.buffer.name, right.own, self.how.width
+                )
+                if right.turned:
+                    self.turn_blocks(blocks, rows, columns)

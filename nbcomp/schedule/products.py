@@ -10,7 +10,9 @@ of `decide`.  (Goto and van de Geijn, "Anatomy of high-performance matrix multip
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
@@ -27,17 +29,24 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.machine import Machine
 from nbcomp.schedule import steps
-from nbcomp.schedule.blocking import Blocker, Blocking, Factor, Product
+from nbcomp.schedule.blocking import LINE, Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.rewriting import find
 from nbcomp.sizes import Size
 
-HEIGHTS = {64: 12, 32: 6, 16: 6}  # rows of a tile, by bytes of a vector
+HEIGHTS = {64: 8, 32: 6, 16: 6}  # rows of a tile, by bytes of a vector
 REGISTERS = {64: 32, 32: 16, 16: 16}
 WIDE = 8  # vectors of columns, at most
 TALL, BROAD = (1, 2, 4, 6, 8, 10, 12, 14, 16), (1, 2, 3, 4, 6, 8)  # what else a tile may be
-PANEL = 128 << 10  # bytes of a copied panel of the right operand: in the second cache, with room
+PANEL = 192 << 10  # bytes of a copied panel of the right operand: in the second cache, with room
 DEPTHS = (128, 192, 256, 384, 512, 768, 1024)  # terms of the sum at a time
+DOTS = 16  # rows, up to which turning the right operand costs more than adding up lanes
+NARROW = 16  # columns, up to which vectors of them would be half empty
+SQUARE = 4  # rows and columns of a tile of dot products
+FEW = 12  # tiles of rows that are few
+DEPTH = 2048  # bytes of a block along the sum
+ROWS = 64  # of the right operand at a time, where it is read once: their pages are known at once
+SUMS = 128 << 10  # bytes of sums that are kept between terms
 READERS = 2  # tiles that read a panel, beyond which it is worth copying
 L2 = 1 << 20  # bytes of the second cache that are counted on
 PAGE = 4096  # bytes; rows that far apart share a few lines of the first cache
@@ -46,6 +55,8 @@ PAGE = 4096  # bytes; rows that far apart share a few lines of the first cache
 def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Compute matrix products in tiles that stay in registers, in blocks that stay in caches."""
     kernel = _written_out(kernel, decide)
+    for position in range(len(kernel.stages)):
+        kernel = _rows_merged(kernel, position)
     for stage in kernel.stages:
         product = product_of(stage)
         if product is not None:
@@ -71,6 +82,35 @@ def _written_out(kernel: Kernel, decide: Decide) -> Kernel:
         if position + 1 < len(kernel.stages) and decide(f"join product {position}", 0, (0, 1)):
             kernel = _joined(kernel, position)
     return kernel
+
+
+def _rows_merged(kernel: Kernel, position: int) -> Kernel:
+    """The rows of all products of a stack as rows of one, where they share the right operand."""
+    while True:
+        stage = kernel.stages[position]
+        product = product_of(stage)
+        if product is None or not product.rows:
+            return kernel
+        outer = [s for s in walk((stage,)) if isinstance(s, For)]
+        above = next((s for s in outer if any(x.var == product.rows for x in _loops_in(s))), None)
+        _, right = _factors(product.sum)
+        if above is None or _walks(right, above):
+            return kernel
+        try:
+            fused = steps.fuse(kernel, above.var, product.rows)
+        except ScheduleError:
+            return kernel
+        kernel = _noted(fused, f'fuse("{above.var}", "{product.rows}")')
+
+
+def _loops_in(loop: For) -> list[For]:
+    """The loops that are statements of a loop."""
+    return [s for s in loop.body if isinstance(s, For)]
+
+
+def _factors(total: Accumulate) -> tuple[Expr, ...]:
+    assert isinstance(total.value, Apply)
+    return total.value.args
 
 
 def _calls(stage: Stmt) -> bool:
@@ -113,8 +153,7 @@ def product_of(stage: Stmt) -> Product | None:
     (total,) = inner[0].body
     if not isinstance(total, Accumulate) or not total.contract or _extent(inner[0]) is None:
         return None
-    assert isinstance(total.value, Apply)
-    left, right = total.value.args
+    left, right = _factors(total)
     columns, shared = around[-1], inner[0]
     if not _walks(right, columns) or _walks(left, columns):
         return None
@@ -173,14 +212,11 @@ def _factor(factor: Expr, own: For | None, shared: For) -> Factor | None:
 def blocking_for(product: Product, machine: Machine, decide: Decide = usual) -> Blocking:
     """How a product is walked on a machine."""
     tile = _tile(product, machine, decide)
-    walk = _walk(product, tile, machine, decide)
-    if walk == "panels":
-        return _panels(product, tile, decide)
-    if walk == "blocks":
-        return _blocks(product, tile, machine, decide)
-    if walk == "bands":
-        return replace(tile, walk="bands")
-    return tile
+    if not product.rows:
+        return _dots(product, tile, machine, decide) if _along(product) else tile
+    walk = _walk(product, tile, machine)
+    walk = decide(f"walk of {product.rows}, {product.columns}", walk, tuple(WALKS))
+    return WALKS[walk](product, tile, machine, decide)
 
 
 def _tile(product: Product, machine: Machine, decide: Decide) -> Blocking:
@@ -189,16 +225,28 @@ def _tile(product: Product, machine: Machine, decide: Decide) -> Blocking:
     most = HEIGHTS.get(machine.vector_bytes, min(HEIGHTS.values()))
     height = 1
     if product.rows:
-        tiles = -(-product.height // most)
-        height = -(-product.height // tiles) if tiles <= 8 else most  # few tiles of one height
+        height = _height(product.height, most)
         height = decide(f"rows of a tile of {product.rows}", height, among(height, TALL))
-    lanes = machine.vector_bytes // product.sum.buffer.dtype.itemsize
+    lanes = machine.vector_bytes // _size(product)
     vectors = _vectors(product, (registers - 2) // (height + 1), lanes, height, machine)
     name = f"vectors of a tile of {product.columns}"
     vectors = decide(name, vectors, among(vectors, BROAD))
-    height, width = min(height, product.height), min(vectors * lanes, product.width)
-    rows = max(product.height // height // (2 * machine.cores), 1)
-    return Blocking("tiles", height, width, lanes, rows=rows)
+    width = min(vectors * lanes, product.width)
+    return Blocking("blocks", min(height, product.height), width, lanes)
+
+
+def _size(product: Product) -> int:
+    """Bytes of an element."""
+    return product.sum.buffer.dtype.itemsize
+
+
+def _height(rows: int, most: int) -> int:
+    """Rows of a tile: few rows are divided evenly, without a rest if that is possible."""
+    tiles = -(-rows // most)
+    if tiles > FEW:
+        return most
+    even = -(-rows // tiles)
+    return next((h for h in range(most, most // 2, -1) if rows % h == 0), even)
 
 
 def _vectors(product: Product, most: int, lanes: int, height: int, machine: Machine) -> int:
@@ -208,27 +256,47 @@ def _vectors(product: Product, most: int, lanes: int, height: int, machine: Mach
     """
     best = max(min(most, WIDE), 1)
     enough = [v for v in range(best, 0, -1) if v * height >= 8 or v == best]
-    wanted = 2 * machine.cores if product.height <= 4 * height else 1
+    few = product.height <= 4 * height
+    if not few and product.width >= 8 * best * lanes:  # so many panels that a rest matters little
+        return best
+    wanted = 2 * machine.cores if few else 1
     for v in enough:
         if product.width % (v * lanes) == 0 and product.width // (v * lanes) >= wanted:
             return v
     return best
 
 
-def _walk(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> str:
+def _walk(product: Product, tile: Blocking, machine: Machine) -> str:
     """The order of the loops around tiles."""
-    if not product.rows or (product.height <= tile.height and product.width <= tile.width):
-        return "tiles"
-    size = product.sum.buffer.dtype.itemsize
-    left = product.height * product.depth * size
-    tall = product.height >= 8 * tile.height
+    size = _size(product)
+    left, right = (n * product.depth * size for n in (product.height, product.width))
+    readers = -(-product.height // tile.height)
+    if _along(product) and (product.height <= DOTS or product.width <= NARROW):
+        return "dots"
+    if readers <= FEW:
+        beyond = right > machine.l2 and product.width >= 4 * tile.width
+        return "few rows" if beyond and not _turned(product) else "panels"
+    if product.width < 2 * machine.cores * tile.width:
+        return "bands"
     large = left > 4 * machine.l2 or product.depth * tile.width * size > PANEL
-    kind = "panels"
-    if tall and product.width >= 4 * tile.width and (large or _collide(product)):
-        kind = "blocks"
-    elif tall and product.width < 2 * machine.cores * tile.width:
-        kind = "bands"
-    return decide(f"walk of {product.rows}, {product.columns}", kind, ("panels", "blocks", "bands"))
+    return "blocks" if large or _collide(product) else "panels"
+
+
+def _turned(product: Product) -> bool:
+    return product.right is not None and product.right.turned
+
+
+def _along(product: Product) -> bool:
+    """Whether both operands lie along the sum."""
+    return product.left is not None and product.left.turned and _turned(product)
+
+
+def _dots(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
+    """Tiles of single elements, whose lanes are terms of the sum."""
+    height = min(tile.height, SQUARE)
+    most = min(SQUARE * SQUARE // height, product.width)
+    width = -(-product.width // -(-product.width // most)) if product.width < 4 * most else most
+    return replace(tile, walk="dots", height=height, width=width)
 
 
 def _collide(product: Product) -> bool:
@@ -240,35 +308,62 @@ def _collide(product: Product) -> bool:
     return buffer.strides[shared] == 1 and bytes_apart % PAGE == 0
 
 
-def _panels(product: Product, tile: Blocking, decide: Decide) -> Blocking:
-    """Panel after panel of columns; each is copied where many tiles read it."""
-    right = product.right
+def _panels(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
+    """Panel after panel of columns, each copied where several tiles read it."""
     readers = -(-product.height // tile.height)
-    turned = right is not None and right.turned
-    copied = int(right is not None and (readers > READERS or turned))
-    copied = decide(f"copy panels of {product.columns}", copied, (0, 1))
-    depth = 0
-    row = tile.width * product.sum.buffer.dtype.itemsize
-    if copied and readers > 1 and product.depth * row > PANEL:
-        depth = PANEL // row
-    depths = among(depth, (0, *DEPTHS), max(product.depth // 2, depth))
-    depth = decide(f"terms of {product.shared} at a time", depth, depths)
-    return replace(tile, walk="panels", depth=depth, copied=bool(copied))
+    copied = int(product.right is not None and (readers > READERS or _turned(product)))
+    if not decide(f"copy panels of {product.columns}", copied, (0, 1)):
+        return replace(tile, walk="panels")
+    row = tile.width * _size(product)
+    depth = PANEL // row if product.depth * row > PANEL else 0
+    depth = _depth(product, depth, decide)
+    return replace(tile, walk="panels", depth=depth, right="copied")
+
+
+def _few_rows(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
+    """The right operand is read once, some of its rows at a time, which are whole pages."""
+    readers, panels = -(-product.height // tile.height), product.width // tile.width
+    sums = readers * tile.height * tile.width * _size(product)
+    columns = max(min(SUMS // sums, panels // (2 * machine.cores)), 1)
+    options = among(columns, (1, 2, 4, 8, 16, 32), panels)
+    columns = decide(f"panels of {product.columns} in a block", columns, options)
+    right: Right = "copied" if readers > READERS else "in place"
+    return replace(tile, depth=_depth(product, ROWS, decide), columns=columns, right=right)
+
+
+def _bands(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
+    """Blocks of rows, since there are few panels."""
+    rows = max(product.height // tile.height // (2 * machine.cores), 1)
+    return replace(tile, rows=rows, right="copied" if _turned(product) else "in place")
 
 
 def _blocks(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
     """Blocks of rows, columns and terms, so that the sums and a part of the left operand stay in
     the second cache; the right one is packed."""
-    size = product.sum.buffer.dtype.itemsize
-    near = min(machine.l2, L2)
-    depths = among(512, DEPTHS, max(product.depth // 2, 512))
-    depth = decide(f"terms of {product.shared} at a time", 512, depths)
+    size, near = _size(product), min(machine.l2, L2)
+    depth = _depth(product, DEPTH // size, decide)
     tiles = -(-product.height // tile.height)
-    rows = max(min(near // 6 // (depth * size * tile.height), tiles // machine.cores), 1)
+    row = (depth or product.depth) * size + LINE
+    rows = max(min(near // 4 // (row * tile.height), tiles // machine.cores), 1)
     rows = decide(f"tiles of {product.rows} in a block", rows, among(rows, (2, 4, 8, 16), tiles))
     panels = -(-product.width // tile.width)
     columns = max(min(near // 5 // (rows * tile.height * tile.width * size), panels), 1)
-    columns = decide(
-        f"panels of {product.columns} in a block", columns, among(columns, (4, 8, 16, 32), panels)
-    )
-    return replace(tile, walk="blocks", depth=depth, rows=rows, columns=columns)
+    options = among(columns, (4, 8, 16, 32), panels)
+    columns = decide(f"panels of {product.columns} in a block", columns, options)
+    return replace(tile, depth=depth, rows=rows, columns=columns, left=True, right="packed")
+
+
+def _depth(product: Product, depth: int, decide: Decide) -> int:
+    """Terms of the sum at a time."""
+    options = among(depth, (0, *DEPTHS), max(product.depth // 2, depth))
+    return decide(f"terms of {product.shared} at a time", depth, options)
+
+
+Right = Literal["in place", "copied", "packed"]
+WALKS: dict[str, Callable[[Product, Blocking, Machine, Decide], Blocking]] = {
+    "panels": _panels,
+    "few rows": _few_rows,
+    "dots": _dots,
+    "bands": _bands,
+    "blocks": _blocks,
+}

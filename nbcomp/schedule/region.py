@@ -6,7 +6,7 @@ with constant factors, and so has a lowest and a highest value for one iteration
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
@@ -22,8 +22,10 @@ from nbcomp.loop.grammar import (
     Stmt,
     Store,
     affine,
+    bodies,
     expressions,
     index_scale,
+    map_stmt,
     walk,
     walk_expr,
 )
@@ -90,6 +92,39 @@ def upper(extent: Expr) -> int | None:
     if isinstance(extent, Apply) and extent.fn == "minimum":
         extent = next((a for a in extent.args if isinstance(a, Affine) and not a.terms), extent)
     return extent.constant if isinstance(extent, Affine) and not extent.terms else None
+
+
+def settled(body: tuple[Stmt, ...], loop: str, first: int, last: int) -> tuple[Stmt, ...]:
+    """Statements in which a loop's variable is first..last: extents that are the smaller of two
+    are the one that is the smaller for all of these."""
+
+    def known(extent: Expr) -> Expr:
+        if not isinstance(extent, Apply) or extent.fn != "minimum":
+            return extent
+        one, other = extent.args
+        a, b = (_ends(e, loop, first, last) for e in (one, other))
+        if a is None or b is None:
+            return extent
+        if a[1] <= b[0]:
+            return one if a[0] < a[1] else affine(a[0])
+        if b[1] <= a[0]:
+            return other if b[0] < b[1] else affine(b[0])
+        return extent
+
+    def inside(stmt: Stmt) -> Stmt:
+        made = map_stmt(stmt, lambda e: e, lambda b: b, inside) if bodies(stmt) else stmt
+        return replace(made, extent=known(made.extent)) if isinstance(made, For) else made
+
+    return tuple(map(inside, body))
+
+
+def _ends(index: Expr, loop: str, first: int, last: int) -> tuple[int, int] | None:
+    """The lowest and the highest value of an index that nothing else moves."""
+    if not isinstance(index, Affine) or any(v != loop for v, _ in index.terms):
+        return None
+    factor = dict(index.terms).get(loop, 0)
+    ends = (index.constant + factor * first, index.constant + factor * last)
+    return min(ends), max(ends)
 
 
 def region(body: tuple[Stmt, ...], buffer: Buffer) -> Region:

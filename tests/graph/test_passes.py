@@ -12,7 +12,7 @@ from nbcomp.graph.ir import Graph, Node, apply
 from nbcomp.graph.op import REGISTRY, Composite, Constant, Op
 from nbcomp.graph.passes.expand import expand
 from nbcomp.graph.passes.materialise import element_strides, materialise, storage
-from nbcomp.graph.passes.products import choose_products
+from nbcomp.graph.passes.products import call_products, choose_products
 from nbcomp.graph.passes.simplify import FOLD_LIMIT, algebra, cse, fold
 from nbcomp.graph.verifier import verify
 from nbcomp.types import TensorType
@@ -94,7 +94,7 @@ def test_products_of_floats_stay_and_others_become_sums(golden: Golden) -> None:
         return a @ b, c @ d
 
     ones = [np.ones((3, 4)), np.ones((4, 5)), np.ones((3, 4), np.int32), np.ones((4, 5), np.int8)]
-    result = after(choose_products, f, *ones, golden=golden)
+    result = after(call_products, f, *ones, golden=golden)
     assert ops(result).count("matmul") == 1
 
 

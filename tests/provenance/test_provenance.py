@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from nbcomp.compiled import Compiled
+from nbcomp.options import Options
 from nbcomp.origin import Construct, Line
-from nbcomp.pipeline import compile
+from nbcomp.pipeline import compile, compile_for
 from nbcomp.provenance import instruction_mix, listing
 from nbcomp.record import Location
 from tests.provenance.programs import Array, gelu, one_a_line, programs, softmax
@@ -23,14 +24,14 @@ ENOUGH = 0.95  # of the instructions in loops
 
 @pytest.fixture(scope="module")
 def compiled() -> Callable[[str], Compiled]:
-    """A program by name, compiled for this machine."""
-    every = programs()
+    """A program by name, compiled for this machine; its products are calls of BLAS."""
+    every, options = programs(), Options(without=frozenset({"generate"}))
     known: dict[str, Compiled] = {}
 
     def find(name: str) -> Compiled:
         if name not in known:
             function, args = every[name]
-            known[name] = compile(function, *args)
+            known[name] = compile_for("llvm", options)(function, *args)
         return known[name]
 
     return find

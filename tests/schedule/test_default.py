@@ -25,7 +25,7 @@ LARGE = (1200, 4096)  # float32: more than half of its last-level cache
 
 def kernels(function: Callable[..., Any], *args: Any, machine: Machine = MACHINE) -> list[Kernel]:
     """The scheduled kernels of a function."""
-    steps = lowered(function, *args).steps
+    steps = lowered(function, *args, calls=True).steps
     return [verify(default_schedule(s.kernel, machine)) for s in steps if isinstance(s, KernelStep)]
 
 

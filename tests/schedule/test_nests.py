@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import Affine, For, walk
 from nbcomp.schedule import steps
 from tests.kernels import apply, at, buffer, index, kernel, load, loop, store
 from tests.schedule.programs import Golden, check, column_sums, matmul, two_stages
@@ -49,6 +50,13 @@ def test_reorder_refuses_what_carries_over() -> None:
     k = kernel(loop("i", 8, body), buffers=[x])
     with pytest.raises(ScheduleError, match="iterations of i are not independent"):
         steps.reorder(k, "j", "i")
+
+
+def test_peel_leaves_constant_extents() -> None:
+    made = check(matmul(6, 40), lambda k: steps.peel(steps.split(k, "j", 16), "j_o", 1))
+    extents = {s.var: s.extent for s in walk(made.stages) if isinstance(s, For)}
+    sizes = [e.constant for v, e in extents.items() if v.startswith("j") and isinstance(e, Affine)]
+    assert sizes == [2, 16, 1, 8]
 
 
 def test_peel(golden: Golden) -> None:

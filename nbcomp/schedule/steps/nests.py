@@ -22,7 +22,7 @@ from nbcomp.loop.grammar import (
     loop_var,
 )
 from nbcomp.schedule.dependence import conflict
-from nbcomp.schedule.region import upper
+from nbcomp.schedule.region import settled, upper
 from nbcomp.schedule.rewriting import (
     at,
     constant_extent,
@@ -112,7 +112,10 @@ def tile(kernel: Kernel, outer: str, inner: str, rows: int, columns: int) -> Ker
 
 
 def peel(kernel: Kernel, loop: str, count: int = 1) -> Kernel:
-    """`for i in 0..n: S(i)`  ->  `for i in 0..n-c: S(i); for i_p in 0..c: S(n-c+i_p)`"""
+    """`for i in 0..n: S(i)`  ->  `for i in 0..n-c: S(i); for i_p in 0..c: S(n-c+i_p)`
+
+    Inner loops that are cut only in the last iterations have constant extents after it.
+    """
     found = find(kernel, loop)
     n = constant_extent(found)
     if not 0 < count < n:
@@ -120,8 +123,9 @@ def peel(kernel: Kernel, loop: str, count: int = 1) -> Kernel:
     name = free_name(kernel, f"{loop}_p")
     place = index_add(loop_var(name), affine(n - count))
     body = renamed(kernel, substitute(found.body, {loop: place}))
-    last = replace(found, var=name, extent=affine(count), body=body)
-    return splice(kernel, found, (replace(found, extent=affine(n - count)), last))
+    last = replace(found, var=name, extent=affine(count), body=settled(body, name, 0, count - 1))
+    body = settled(found.body, loop, 0, n - count - 1)
+    return splice(kernel, found, (replace(found, extent=affine(n - count), body=body), last))
 
 
 def distribute(kernel: Kernel, loop: str) -> Kernel:

@@ -6,12 +6,8 @@ A vector loop evaluates its body on <W x T> values with the loop variable as bas
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.loop.grammar import (
@@ -20,7 +16,6 @@ from nbcomp.loop.grammar import (
     Alloc,
     Apply,
     Block,
-    Buffer,
     Call,
     Exit,
     Expr,
@@ -35,46 +30,21 @@ from nbcomp.loop.grammar import (
     While,
     affine,
     failures,
-    neutral,
-    variables,
-    walk,
     walk_expr,
 )
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.origin import Construct
-from nbcomp.sizes import Size
-from nbcomp.target.llvm import blas, jumps, scalars
-from nbcomp.target.llvm.builder import Value, element_type
-from nbcomp.target.llvm.memory import LLVM_ALIGN, MemoryEmitter
+from nbcomp.target.llvm import blas, jumps
+from nbcomp.target.llvm.accumulators import AccumulatorEmitter
+from nbcomp.target.llvm.builder import Value
 from nbcomp.target.llvm.values import Lanes, is_literal
-from nbcomp.types import DType, contiguous_strides
-
-MAX_LANES_LOCAL = 64  # elements of a local buffer that may be kept as one accumulator per lane
 
 
-@dataclass
-class Accumulator:
-    """One accumulator per lane and unrolled copy for each element of an `Accumulate` target."""
-
-    storage: list[Value]  # per copy
-    fn: str
-    buffer: Buffer
-    indices: tuple[Expr, ...] | None  # None: the whole local buffer
-    size: int
-    stmt: Accumulate  # the first that adds to it
-
-    def fits(self, stmt: Accumulate) -> bool:
-        """Whether a statement adds to the same place (or another of a local) the same way."""
-        places = self.indices is None or places_of(self.indices) == places_of(stmt.indices)
-        return stmt.fn == self.fn and places
-
-
-class LoopEmitter(MemoryEmitter):
+class LoopEmitter(AccumulatorEmitter):
     """The code of statements."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.accumulators: dict[str, Accumulator] = {}  # by the memory they are added to
         self.ends: dict[str, str] = {}  # where the blocks that may be left end
         self.exits = {f: k for k, f in enumerate(failures(self.kernel), 1)}  # statuses
 
@@ -169,38 +139,6 @@ class LoopEmitter(MemoryEmitter):
         if fused and isinstance(product, Apply) and product.fn == "multiply":
             return tuple(self.value(factor, context) for factor in product.args)
         return (self.value(stmt.value, context),)
-
-    def accumulate_lanes(
-        self, stmt: Accumulate, found: Accumulator, term: tuple[Value, ...], context: Lanes
-    ) -> None:
-        address = found.storage[context.copy]
-        if found.indices is None and stmt.indices:
-            # Accumulators lie side by side, whatever is between the rows of their target.
-            dense = replace(stmt.buffer, strides=contiguous_strides(stmt.buffer.shape))
-            total, _ = self.offset(dense, stmt.indices, context)
-            position = self.scalar_index(total, context)
-            vector = f"<{context.lanes} x {element_type(stmt.buffer.dtype)}>"
-            if position.text != "0":
-                text = f"getelementptr {vector}, {address}, i64 {position.text}"
-                address = self.b.emit(text, "ptr")
-        element = element_type(stmt.buffer.dtype)
-        old = self.b.emit(f"load <{context.lanes} x {element}>, {address}", element, context.lanes)
-        new = self.combine(stmt.fn, stmt.buffer.dtype, old, *term)
-        if context.mask is not None:
-            new = self.b.emit(f"select {context.mask}, {new}, {old}", element, context.lanes)
-        self.b.effect(f"store {new}, {address}")
-
-    def combine(self, fn: str, dtype: DType, total: Value, *term: Value) -> Value:
-        """fn(total, term) on values of one dtype; a term of two factors is added unrounded."""
-        lanes = max(v.lanes for v in (total, *term))
-        total, *factors = (self.b.splat(v, lanes) for v in (total, *term))
-        if len(factors) == 2:
-            return scalars.emit(self.b, "fma", dtype, (dtype,) * 3, (*factors, total))
-        return scalars.emit(self.b, fn, dtype, (dtype, dtype), (total, *factors))
-
-    def label_number(self) -> int:
-        self.labels += 1
-        return self.labels
 
     def start(self, label: str) -> None:
         self.b.label(label)
@@ -380,105 +318,7 @@ class LoopEmitter(MemoryEmitter):
         mask = self.b.emit(f"icmp ugt {self.b.splat(narrow, lanes)}, {numbers}", "i1", lanes)
         self.body(stmt.body, Lanes(lanes, stmt.var, base, mask, 0))
 
-    def make_accumulators(self, stmt: For, lanes: int, unroll: int) -> list[Accumulator]:
-        """Accumulators for every target inside that is the same for all lanes."""
-        made: list[Accumulator] = []
-        inside = {s.buffer.memory for s in walk(stmt.body) if isinstance(s, Alloc)}
-        bound = {s.var for s in walk(stmt.body) if isinstance(s, For)}
-        for s in walk(stmt.body):
-            if not isinstance(s, Accumulate) or s.buffer.memory in inside:
-                continue
-            if not all(isinstance(i, Affine) for i in s.indices):
-                raise Unsupported(f"data says where lanes add to {s.buffer.name}")
-            used = set().union(*map(variables, s.indices))
-            if stmt.var in used:
-                continue
-            found = self.accumulators.get(s.buffer.memory)
-            if found is None:
-                with self.origins.within(Construct.REDUCTION, s):
-                    found = self.new_accumulator(s, lanes, unroll)
-                self.accumulators[s.buffer.memory] = found
-                made.append(found)
-            if not found.fits(s) or (found.indices and used & bound):
-                raise Unsupported(f"several ways to add to {s.buffer.name} in one vector loop")
-        return made
-
-    def new_accumulator(self, stmt: Accumulate, lanes: int, unroll: int) -> Accumulator:
-        local = stmt.buffer.role == "local"
-        size = math.prod(stmt.buffer.shape) if local else 1
-        if isinstance(size, Size) or size > MAX_LANES_LOCAL:
-            raise Unsupported(f"an accumulator of {size} elements in a vector loop")
-        element = element_type(stmt.buffer.dtype)
-        start = self.b.constant(neutral(stmt.fn, stmt.buffer.dtype), element, lanes)
-        storage = []
-        for _ in range(unroll):
-            name = f"%acc{self.label_number()}"
-            vector = f"<{lanes} x {element}>"
-            self.entry.append(f"  {name} = alloca [{size} x {vector}], align {LLVM_ALIGN}")
-            for k in range(size):
-                where = Value(name, "ptr")
-                if k:
-                    where = self.b.emit(f"getelementptr {vector}, ptr {name}, i64 {k}", "ptr")
-                self.b.effect(f"store {start}, {where}")
-            storage.append(Value(name, "ptr"))
-        indices = None if local else stmt.indices
-        return Accumulator(storage, stmt.fn, stmt.buffer, indices, size, stmt)
-
-    def finish(self, accumulator: Accumulator, lanes: int) -> None:
-        """Combine copies, then lanes, in a fixed tree, and add the result to the target."""
-        buffer, element = accumulator.buffer, element_type(accumulator.buffer.dtype)
-        vector = f"<{lanes} x {element}>"
-        for k in range(accumulator.size):
-            parts = []
-            for storage in accumulator.storage:
-                where = storage
-                if k:
-                    where = self.b.emit(f"getelementptr {vector}, {storage}, i64 {k}", "ptr")
-                parts.append(self.b.emit(f"load {vector}, {where}", element, lanes))
-            while len(parts) > 1:
-                half = (len(parts) + 1) // 2
-                joined = [
-                    self.combine(accumulator.fn, buffer.dtype, a, b)
-                    for a, b in zip(parts[:half], parts[half:], strict=False)
-                ]
-                parts = joined + parts[len(joined) : half]
-            total = self.horizontal(accumulator.fn, buffer.dtype, parts[0])
-            self.add_to_target(accumulator, k, total)
-
-    def horizontal(self, fn: str, dtype: DType, v: Value) -> Value:
-        """One value from all lanes: halves are combined until one lane is left."""
-        while v.lanes > 1:
-            half = v.lanes // 2
-            low, high = (
-                self.b.emit(
-                    f"shufflevector {v}, {v.type} poison, <{half} x i32> "
-                    f"<{', '.join(f'i32 {k + offset}' for k in range(half))}>",
-                    v.element,
-                    half,
-                )
-                for offset in (0, half)
-            )
-            v = self.combine(fn, dtype, low, high)
-        return self.b.emit(f"extractelement {v}, i64 0", v.element)
-
-    def add_to_target(self, accumulator: Accumulator, k: int, total: Value) -> None:
-        buffer, context = accumulator.buffer, Lanes()
-        if accumulator.indices is not None:
-            indices = accumulator.indices
-        else:
-            indices = tuple(
-                affine(int(i)) for i in (np.unravel_index(k, buffer.shape) if buffer.shape else ())
-            )
-        old = self.load(Load(buffer.dtype, buffer, indices), context)
-        new = self.combine(accumulator.fn, buffer.dtype, old, total)
-        self.store_value(buffer, indices, new, context)
-
 
 def mentions_memory(value: Expr, memory: str) -> bool:
     """Whether an expression reads some memory."""
     return any(isinstance(e, Load) and e.buffer.memory == memory for e in walk_expr(value))
-
-
-def places_of(indices: tuple[Expr, ...]) -> list[object]:
-    """Affine indices, comparable."""
-    return [(i.terms, i.constant) if isinstance(i, Affine) else i for i in indices]
