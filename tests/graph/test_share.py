@@ -62,6 +62,21 @@ def test_layers_with_weights_of_their_own(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(compiled(x, weights), layers(x, weights), rtol=1e-12)
 
 
+def attend(x: Any, weights: Any) -> Any:
+    for w in weights:
+        scores = (x @ w) @ x.T / 4
+        e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        x = np.tanh((e / e.sum(axis=-1, keepdims=True)) @ x) + x
+    return x
+
+
+def test_attention_in_every_layer(rng: np.random.Generator) -> None:
+    x, weights = rng.random((32, 16)) - 0.5, [rng.random((16, 16)) - 0.5 for _ in range(5)]
+    compiled = nbcomp.compile(attend, x, weights)
+    assert len(compiled.kernels) <= len(compiled.groups) / 2
+    np.testing.assert_allclose(compiled(x, weights), attend(x, weights), rtol=1e-10)
+
+
 def test_between_library_calls(rng: np.random.Generator) -> None:
     x = rng.random((6, 10))
     compiled = nbcomp.compile(softmaxes, x)

@@ -18,7 +18,7 @@ from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.record import remark
 from nbcomp.types import contiguous_strides
 
-SHARED = ("map", "pieces", "reduce", "contract")  # kinds of groups
+ALONE = ("library", "control")  # kinds of groups that become no kernel of their own
 
 
 def share(fused: FusedGraph) -> FusedGraph:
@@ -31,7 +31,7 @@ def share(fused: FusedGraph) -> FusedGraph:
     first: dict[Hashable, Group] = {}
     groups = []
     for group in fused.groups:
-        apart = group.kind not in SHARED or not results.isdisjoint(map(storage, group.outputs))
+        apart = group.kind in ALONE or not results.isdisjoint(map(storage, group.outputs))
         like = None if apart else first.setdefault(_key(group), group)
         groups.append(replace(group, name=like.name) if like else group)
     for group, calls in _repeated(groups):
