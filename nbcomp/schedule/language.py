@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import For, Kernel, walk
@@ -76,6 +77,7 @@ def _check(step: Step) -> None:
                 raise ScheduleError(f"{step.name}{signature}: {name} is {what}, not {one!r}")
 
 
+@cache
 def usage(name: str) -> inspect.Signature:
     """The signature of a step as it is written in a schedule: without the kernel."""
     signature = inspect.signature(getattr(steps, name), eval_str=True)

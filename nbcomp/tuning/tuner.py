@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nbcomp.compiled import Compiled
-from nbcomp.errors import NbcompError
+from nbcomp.errors import NbcompError, ScheduleError
 from nbcomp.jitted import entry_of
 from nbcomp.machine import host
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare
@@ -26,7 +26,7 @@ from nbcomp.measure.variants import Variant, measure_variants
 from nbcomp.options import Options
 from nbcomp.schedule.canonical import Canonical, canonical
 from nbcomp.schedule.database import Database, Entry, target_of
-from nbcomp.schedule.language import Schedule
+from nbcomp.schedule.language import Schedule, from_json
 from nbcomp.tuning.findings import differences_of, findings_of
 from nbcomp.tuning.learned import learner
 from nbcomp.tuning.result import Found, KernelState, Point, Say, State, Tuned
@@ -44,6 +44,7 @@ AGAIN = 2.0  # seconds after which the default schedule is timed once more
 FINALISTS = 3
 WORTH = 0.97  # of the default's time: what a schedule must be below to be used
 SLOWEST = 1.0  # of the program's time with default schedules: else these stay
+REMEMBERED = 2000  # trials of a kernel in the record that are learned from
 PATIENT = 16  # trials without a better one that halve a kernel's claim to the next
 
 
@@ -76,6 +77,13 @@ class _Kernel:
     def claim(self) -> float:
         """To the next trials: what a call spends in it, less where nothing was found lately."""
         return self.task.calls * self.search.best / (1 + self.search.stale / PATIENT)
+
+    def key_of(self, entry: Entry) -> str:
+        """The key of the candidate that an entry is of; empty where it cannot be read."""
+        try:
+            return str(self.known.own(from_json(entry.schedule)))
+        except ScheduleError:
+            return ""
 
     def state(self, correlation: bool = False) -> KernelState:
         """As it is now."""
@@ -206,19 +214,16 @@ class Tuner:
 
     def remember(self, workers: Runner, kernel: _Kernel, earlier: Sequence[Entry]) -> None:
         """Learn from trials that were in the record, and try the best of them again."""
-        target = target_of(workers.machine)
-        search, best = kernel.search, math.inf
-        again: Candidate | None = None
-        for entry in earlier:
+        target, search = target_of(workers.machine), kernel.search
+        best: Entry | None = None
+        for entry in earlier[-REMEMBERED:]:
             if entry.target != target or not entry.decisions:
                 continue
+            search.known.add(kernel.key_of(entry))
             if entry.share < math.inf:
                 search.earlier.append((entry.decisions, entry.share))
-            if (made := search.space.build(entry.decisions)) is None:
-                continue
-            if entry.share < best:
-                best, again = entry.share, made
-            search.known.add(made.key)
+                best = entry if best is None or entry.share < best.share else best
+        again = search.space.build(best.decisions) if best else None
         if again is not None and again.key != search.trials[0].candidate.key:
             self.try_all(workers, kernel, [again])
         search.refit()
