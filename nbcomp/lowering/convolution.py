@@ -12,6 +12,8 @@ Tiles and the order of loops are the schedule's.
 
 from __future__ import annotations
 
+import operator
+
 from nbcomp.graph.passes.fusion import Group
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import Affine, Buffer, index_scale
@@ -52,7 +54,7 @@ class Convolution(OverWindows):
     def one_line(self) -> int:
         strides = element_strides(self.node.inputs[0])
         assert strides is not None
-        if windows.flattens(self.axes, strides[self.lead :]):
+        if windows.flattens(self.axes, tuple(map(operator.index, strides[self.lead :]))):
             return self.rank
         narrow = self.axes[-1].out < NARROW and self.filters > 1
         return 2 if narrow and self.rank > 1 else 1
@@ -60,7 +62,7 @@ class Convolution(OverWindows):
     @property
     def filters(self) -> int:
         """Channels of the result that are made from the same elements."""
-        return self.node.shape[1] // self.op.groups
+        return operator.index(self.node.shape[1]) // self.op.groups
 
     def sums(self) -> None:
         """The loops over the result."""

@@ -8,6 +8,7 @@ place there in the last entry, those before it being 0.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import replace
 from itertools import product
 
@@ -52,7 +53,8 @@ class OverWindows(GroupLowering):
         self.rank = len(self.op.kernel)
         self.lead = len(node.shape) - self.rank
         x = node.inputs[0]
-        self.axes = windows.axes_of(self.op, x.shape[self.lead :], node.shape[self.lead :])
+        sizes = (tuple(map(operator.index, n.shape[self.lead :])) for n in (x, node))
+        self.axes = windows.axes_of(self.op, *sizes)
         self.together = self.one_line()
         self.elements: Elements = FlatElements(self, group, names)
         self.elements.uses.update(group.outputs)
@@ -63,19 +65,27 @@ class OverWindows(GroupLowering):
 
     def buffer(self, node: Node | None, strides: tuple[int, ...], role: str) -> Buffer:
         """Memory that has the axes the innermost loop walks as one has them as one."""
-        made = super().buffer(node, strides, role)
+        made = self.closed(super().buffer(node, strides, role))
         if self.together == 1 or node is None or not self.spans(node):
             return made
         lead = len(node.shape) - self.together
-        pairs = zip(node.shape[lead:], strides[lead:], strict=True)
+        pairs = zip(made.shape[lead:], made.strides[lead:], strict=True)
         step = next((s for n, s in reversed(list(pairs)) if n != 1), 1)
         line = replace(
             made,
-            shape=(*node.shape[:lead], math.prod(node.shape[lead:])),
-            strides=(*strides[:lead], step),
+            shape=(*made.shape[:lead], math.prod(made.shape[lead:])),
+            strides=(*made.strides[:lead], step),
         )
         self.buffers[line] = self.buffers.pop(made)
         return line
+
+    def closed(self, buffer: Buffer) -> Buffer:
+        """A buffer whose lengths are known, but for a batch: tiles are made for known lengths."""
+        first, rest = buffer.shape[:1], map(operator.index, buffer.shape[1:])
+        strides = tuple(map(operator.index, buffer.strides))
+        made = replace(buffer, shape=(*first, *rest), strides=strides)
+        self.buffers[made] = self.buffers.pop(buffer)
+        return made
 
     def spans(self, node: Node) -> bool:
         """Whether a node has the axes that the innermost loop walks."""
@@ -89,7 +99,7 @@ class OverWindows(GroupLowering):
         """The buffer of an operand as it is, through the views it may be."""
         strides = element_strides(node)
         assert strides is not None
-        return super().buffer(node, strides, "input")
+        return self.closed(super().buffer(node, strides, "input"))
 
     def as_it_is(self, source: Buffer) -> tuple[Buffer, Layout] | None:
         """The input in a layout, if it needs no copy."""

@@ -158,3 +158,20 @@ def test_what_does_not_fit_is_refused(shapes: Any, options: Any, message: str) -
     x, w = (np.zeros(s, np.float32) for s in shapes)
     with pytest.raises(Exception, match=message):
         compiled(lambda x, w: F.conv2d(x, w, **options), x, w)
+
+
+def test_lengths_that_differ_are_known_but_for_the_batch() -> None:
+    rng = np.random.default_rng(6)
+    w = array(rng, 16, 8, 3, 3)
+
+    def function(x: Any) -> Any:
+        return F.relu(F.conv2d(x, w, padding=1))
+
+    for shapes in ([(n, 8, 20, 30) for n in (2, 3, 5, 9)], [(1, 8, n, n) for n in (20, 24, 33)]):
+        jitted = nbcomp.jit(function)
+        for shape in shapes:
+            x = array(rng, *shape)
+            np.testing.assert_allclose(jitted(x), function(x), rtol=1e-4, atol=1e-4)
+        notes = [k.kernel.notes for v in jitted.variants for k in v.kernels]
+        assert all(any(n.startswith("tile_sums") for n in found) for found in notes)
+        assert shapes[0][0] == 1 or len(jitted.variants) < len(shapes)
