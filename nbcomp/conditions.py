@@ -63,6 +63,8 @@ class Conditions:
     same: dict[Symbol, Symbol] = field(default_factory=dict)
     fixed: list[Fixed] = field(default_factory=list)
     where: Callable[[], Any] | None = None
+    _below: dict[Key, bool] = field(default_factory=dict)  # what was answered stays true
+    _none: dict[Key, bool] = field(default_factory=dict)
 
     def symbol(self, name: str, seen: int) -> Size:
         """A new length, of which this value was seen."""
@@ -81,6 +83,8 @@ class Conditions:
             same=dict(self.same),
             fixed=list(self.fixed),
             where=None,
+            _below={},
+            _none={},
         )
 
     def about(self, symbols: Collection[Symbol]) -> Conditions:
@@ -137,7 +141,13 @@ class Conditions:
 
     def negative(self, size: Any) -> bool:
         """Whether a formula is below 0: for the values seen, and so for all that are taken."""
-        size = self._simplified(size)
+        if not isinstance(size, Size):
+            return bool(size < 0)
+        if size.key not in self._below:
+            self._below[size.key] = self._is_negative(self._simplified(size))
+        return self._below[size.key]
+
+    def _is_negative(self, size: Any) -> bool:
         if not isinstance(size, Size):
             return bool(size < 0)
         low, high = self._bounds(size)
@@ -150,7 +160,13 @@ class Conditions:
 
     def is_zero(self, size: Any) -> bool:
         """Whether a formula is 0."""
-        size = self._simplified(size)
+        if not isinstance(size, Size):
+            return bool(size == 0)
+        if size.key not in self._none:
+            self._none[size.key] = self._is_zero(self._simplified(size))
+        return self._none[size.key]
+
+    def _is_zero(self, size: Any) -> bool:
         if not isinstance(size, Size):
             return bool(size == 0)
         low, high = self._bounds(size)
@@ -360,14 +376,20 @@ def _quotient_bounds(value: Quotient, box: Box) -> Range:
 
 def _straight(value: Size, upper: bool) -> Any | None:
     """A formula that is nowhere smaller (larger) and has no quotients; None if there are none."""
+    if not any(map(_by_number, value.terms)):
+        return None
     total: Any = 0
-    found = False
     for monomial, factor in value.terms.items():
-        atom = monomial[0] if len(monomial) == 1 else None
-        if isinstance(atom, Quotient) and isinstance(atom.by, int):
-            found = True
+        if _by_number(monomial):
+            atom: Any = monomial[0]
             off = 0 if (factor > 0) == upper else atom.by - 1
             total = total + (atom.top - off) * (Fraction(factor) / atom.by)
         else:
             total = total + Size({monomial: factor}) if monomial else total + factor
-    return total if found else None
+    return total
+
+
+def _by_number(monomial: Monomial) -> bool:
+    """Whether this is one quotient, by a number."""
+    atom = monomial[0] if len(monomial) == 1 else None
+    return isinstance(atom, Quotient) and isinstance(atom.by, int)
