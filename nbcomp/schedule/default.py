@@ -418,4 +418,5 @@ def grain(stage: For, machine: Machine) -> int:
     if machine.cores < 2 or n < 2 or whole < 16e-6:
         return 0
     at_least: int = max(1, math.ceil(hint(n) * 6e-6 / hint(whole)))
-    return at_least if isinstance(n, Size) else max(at_least, n // (machine.cores * 8))
+    share = n // (machine.cores * 8)
+    return at_least + share if isinstance(n, Size) else max(at_least, share)
