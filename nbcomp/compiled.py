@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
 from nbcomp.runtime.plan import Plan
 from nbcomp.schedule.language import Schedule
+from nbcomp.settling import numbers
 from nbcomp.target.base import Code
 from nbcomp.target.llvm.remarks import llvm_remarks
 
@@ -211,6 +212,33 @@ class Compiled:
     def kernel_of(self, step: KernelStep | LibraryStep) -> CompiledKernel | None:
         """The kernel that a step of the program calls; None for a call of NumPy."""
         return self._by_name[step.kernel.name] if isinstance(step, KernelStep) else None
+
+    @property
+    def lengths(self) -> tuple[str, ...]:
+        """The lengths that are left open, each with its range: "n = 2 … 63"."""
+        opened = self.plan.open
+        return tuple(opened.described()) if opened is not None else ()
+
+    def settled(self, values: Sequence[Any]) -> Compiled:
+        """The same for the lengths of these bound arguments, which it takes: with numbers for the
+        lengths that are open."""
+        if self.plan.open is None:
+            return self
+        plan = interpret.settled(self.plan, tuple(values))
+        put = partial(numbers, values=interpret.lengths(self.plan, tuple(values)))
+        kernels = tuple(replace(k, kernel=put(k.kernel)) for k in self.kernels)
+        by_name = {k.name: k.kernel for k in kernels}
+        steps = tuple(
+            replace(s, kernel=by_name[s.kernel.name])
+            if isinstance(s, KernelStep)
+            else replace(s, inputs=put(s.inputs), outputs=put(s.outputs))
+            for s in self.program.steps
+        )
+        names = ("outputs", "temps", "arena", "layouts")
+        program = replace(
+            self.program, steps=steps, **{n: put(getattr(self.program, n)) for n in names}
+        )
+        return replace(self, kernels=kernels, program=program, plan=plan)
 
     def kernel_at(self, step: int) -> CompiledKernel | None:
         """The kernel that a step of the plan belongs to."""

@@ -17,11 +17,13 @@ from nbcomp.compiled import Compiled
 from nbcomp.frontend.result import bind, resolve
 from nbcomp.graph.control import Control
 from nbcomp.graph.interpreter import interpret as interpret_graph
+from nbcomp.graph.interpreter import lengths_in
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.passes.fusion import FusedGraph
 from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.loop.interpreter import interpret as interpret_kernel
 from nbcomp.lowering.program import KernelStep, LibraryStep
+from nbcomp.settling import numbers
 from nbcomp.types import contiguous_strides
 
 Run = Callable[..., Any]
@@ -91,14 +93,17 @@ def _kernels_run(compiled: Compiled, position: int) -> Run:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         values, inputs = _bound(compiled, args, kwargs)
-        memory = _Memory(compiled, inputs)
-        for step in compiled.program.steps:
+        lengths = lengths_in(compiled.captured, inputs)
+        settled = compiled.settled(values)
+        memory = _Memory(settled, inputs)
+        for step in settled.program.steps:
             if isinstance(step, LibraryStep):
                 memory.library(step)
             else:
                 chain = chains[step.kernel.name]
-                memory.kernel(step, chain[min(position, len(chain) - 1)])
-        outputs = [memory.output(slot, t) for slot, t in compiled.program.outputs]
+                kernel = chain[min(position, len(chain) - 1)]
+                memory.kernel(step, numbers(kernel, lengths) if lengths else kernel)
+        outputs = [memory.output(slot, t) for slot, t in settled.program.outputs]
         return compiled.finish(tuple(outputs), values)
 
     return run

@@ -54,9 +54,9 @@ from nbcomp.runtime.plan import (
     Step,
 )
 from nbcomp.runtime.pool import threads
-from nbcomp.runtime.sized import numbers
 from nbcomp.schedule.database import recorded
 from nbcomp.schedule.default import grain, schedule, seconds
+from nbcomp.settling import numbers
 from nbcomp.sizes import Size, Symbol, is_open, symbols_of
 from nbcomp.target.base import Stage, Target
 from nbcomp.target.interpreted import InterpretedTarget

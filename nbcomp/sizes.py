@@ -169,12 +169,10 @@ class Size:
             by = Fraction(other)
             return _made({m: c / by for m, c in self.terms.items()})
         ratio = _ratio(self, other) if isinstance(other, Size) else None
-        if ratio is not None:
-            return float(ratio)
-        return operator.index(self) / operator.index(other)
+        return float(ratio) if ratio is not None else float(self) / float(other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / operator.index(self)
+        return other / float(self)
 
     def __floordiv__(self, other: Any) -> Any:
         return _floor(self, _plain(other)) if _is_number(other) else NotImplemented
@@ -223,12 +221,15 @@ class Size:
         asked = IN_FORCE.get()
         if asked is not None:
             asked.fix(self)
-        return self.hint
+        return int(self.hint)
 
     __int__ = __index__
 
     def __float__(self) -> float:
-        return float(self.__index__())
+        asked = IN_FORCE.get()
+        if asked is not None:
+            asked.fix(self)
+        return float(self.hint)
 
     def __ceil__(self) -> int:
         return math.ceil(self.__index__())

@@ -16,6 +16,8 @@ from nbcomp.graph.control import Control
 from nbcomp.graph.ir import Graph, Node, apply, at
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Constant, Input, Op
+from nbcomp.settling import Lengths, lengths_of, numbers
+from nbcomp.sizes import is_open
 
 
 def interpret(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
@@ -28,14 +30,23 @@ def evaluate(graph: Graph, arrays: Sequence[Any]) -> dict[Node, Any]:
     """The value of every node."""
     values: dict[Node, Any] = {}
     position = {node: i for i, node in enumerate(graph.inputs)}
+    lengths = lengths_in(graph, arrays)
     with np.errstate(all="ignore"):
         for node in graph.nodes:
             if isinstance(node.op, Input):
                 values[node] = np.asarray(arrays[position[node]])
             else:
-                result = node.op.reference(*(values[i] for i in node.inputs))
+                op = numbers(node.op, lengths) if lengths else node.op
+                result = op.reference(*(values[i] for i in node.inputs))
                 values[node] = result if isinstance(node.op, Control) else np.asarray(result)
     return values
+
+
+def lengths_in(graph: Graph, arrays: Sequence[Any]) -> Lengths:
+    """The lengths of arrays that a graph leaves open."""
+    if not any(is_open(n.shape) for n in graph.inputs):
+        return {}
+    return lengths_of((n.shape, np.shape(a)) for n, a in zip(graph.inputs, arrays, strict=True))
 
 
 class Interpreter:
@@ -49,6 +60,7 @@ class Interpreter:
     def __init__(self, graph: Any) -> None:
         self.graph: Graph = as_graph(graph)
         self.values: dict[Node, Any] = {}
+        self._lengths: Lengths = {}  # that the graph leaves open
 
     def run(self, *arguments: Any) -> Any:
         """The output, or a tuple of several, for one value per input."""
@@ -57,6 +69,8 @@ class Interpreter:
             names = ", ".join(n.name for n in graph.inputs)
             raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs ({names})")
         self.values = {}
+        if not any(isinstance(a, Node) for a in arguments):
+            self._lengths = lengths_in(graph, arguments)
         given = dict(zip(graph.inputs, arguments, strict=True))
         with np.errstate(all="ignore"):
             for node in graph.nodes:
@@ -79,8 +93,9 @@ class Interpreter:
         if isinstance(node.op, Constant):
             return self.constant(node)
         operands = (self.values[n] for n in node.inputs)
-        special = getattr(self, f"call_{node.op.name}", None)
-        return special(node.op, *operands) if special else self.call(node.op, *operands)
+        op = numbers(node.op, self._lengths) if self._lengths else node.op
+        special = getattr(self, f"call_{op.name}", None)
+        return special(op, *operands) if special else self.call(op, *operands)
 
     def constant(self, node: Node) -> Any:
         """The value of a constant."""

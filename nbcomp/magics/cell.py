@@ -26,6 +26,7 @@ import nbcomp
 from nbcomp.errors import Frames, users_frames
 from nbcomp.magics.recording import Call, Recording, in_parts, is_compiled
 from nbcomp.measure.arguments import twin
+from nbcomp.openings import examples, of_types, with_lengths
 from nbcomp.types import TensorType
 
 SEED = 0  # of inputs made up from annotations
@@ -358,12 +359,11 @@ def call_with_inputs(function: Any, namespace: Namespace, inputs: str) -> Call:
         signature = inspect.signature(plain, eval_str=True)
     except NameError:
         signature = inspect.signature(plain)
-    rng = np.random.default_rng(SEED)
     args, kwargs = [], {}
     for parameter in signature.parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        found = _input(parameter, namespace, rng)
+        found = _input(parameter, namespace)
         if found is inspect.Parameter.empty:
             raise UsageError(
                 f"no input for {parameter.name!r} of {plain.__name__}: call it in the cell's last "
@@ -374,7 +374,7 @@ def call_with_inputs(function: Any, namespace: Namespace, inputs: str) -> Call:
             kwargs[parameter.name] = found
         else:
             args.append(found)
-    return Call(function, tuple(args), kwargs)
+    return _with_arrays(Call(function, tuple(args), kwargs), signature)
 
 
 def _call_with(function: Any, namespace: Namespace, inputs: str) -> Call:
@@ -387,13 +387,34 @@ def _call_with(function: Any, namespace: Namespace, inputs: str) -> Call:
         ) from error
     collect = {"_": lambda *args, **kwargs: Call(function, args, kwargs)}
     call: Call = eval(make, namespace, collect)
-    return call
+    return _with_arrays(call, inspect.signature(function.__wrapped__))
 
 
-def _input(parameter: inspect.Parameter, namespace: Namespace, rng: np.random.Generator) -> Any:
+def _input(parameter: inspect.Parameter, namespace: Namespace) -> Any:
     if isinstance(parameter.annotation, TensorType):
-        return random_array(parameter.annotation, rng)
+        return parameter.annotation
     return namespace.get(parameter.name, parameter.default)
+
+
+def _with_arrays(call: Call, signature: inspect.Signature) -> Call:
+    """The call with arrays in place of types; lengths that these name are left open."""
+    types = (*call.args, *call.kwargs.values())
+    if not any(isinstance(t, TensorType) for t in types):
+        return call
+    lengths, rng = examples(types), np.random.default_rng(SEED)
+    if lengths:
+        bound = signature.bind(*call.args, **call.kwargs)
+        bound.apply_defaults()
+        values = [bound.arguments[name] for name in signature.parameters]
+        call.function.lengths.declare(of_types(values, list(signature.parameters)))
+
+    def made(value: Any) -> Any:
+        is_type = isinstance(value, TensorType)
+        return random_array(with_lengths(value, lengths), rng) if is_type else value
+
+    return Call(
+        call.function, tuple(map(made, call.args)), {k: made(v) for k, v in call.kwargs.items()}
+    )
 
 
 def random_array(t: TensorType, rng: np.random.Generator) -> Any:

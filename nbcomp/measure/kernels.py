@@ -51,6 +51,9 @@ def measure_numbers(
     """
     neighbours = Neighbours()
     captured = compiled.capture
+    values = bind(captured.signature, args, dict(kwargs or {}))
+    if compiled.mismatch(values) is None:
+        compiled = compiled.settled(values)
     with kept(captured.signature, captured.writes, args, kwargs or {}):
         samples = _samples(compiled, args, kwargs or {}, seconds)
     memory = memory_plan(compiled)
@@ -89,7 +92,6 @@ def _samples(
     values = bind(compiled.capture.signature, copies[0], copies[1])
     if why := interpret.mismatch(plan, values):
         raise NbcompError(f"{compiled.name} was compiled for other arguments: {why}")
-    plan = interpret.settled(plan, tuple(values))
     frame = interpret.framed(plan, values)
     runs = [nothing(), *(interpret.prepared(step, frame) for step in plan.steps)]
     taken: list[list[float]] = [[] for _ in runs]

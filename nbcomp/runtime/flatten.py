@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import interpret, memory, sized
+from nbcomp.runtime import interpret, memory
 from nbcomp.runtime import layout as at
 from nbcomp.runtime.emit import Struct, address, fill
 from nbcomp.runtime.plan import (
@@ -34,6 +34,7 @@ from nbcomp.runtime.plan import (
     ValueGuard,
 )
 from nbcomp.runtime.size_program import SizeProgram, TooLong
+from nbcomp.settling import has_sizes
 from nbcomp.sizes import Size, Symbol, hint, is_one, is_open
 from nbcomp.types import TensorType
 
@@ -109,7 +110,7 @@ class Variant:
 
     def _open(self, opened: OpenSizes) -> dict[str, int]:
         """The program that reads and checks lengths, and the instances."""
-        if sized.has_sizes(self.plan.finish):
+        if has_sizes(self.plan.finish):
             raise TooLong
         program = SizeProgram()
         same: list[tuple[int, Any]] = []  # registers, and what must be in them

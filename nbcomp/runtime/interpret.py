@@ -33,6 +33,7 @@ from nbcomp.runtime.plan import (
     ValueGuard,
     View,
 )
+from nbcomp.settling import Lengths
 
 
 class StepFailed(Exception):
@@ -124,13 +125,16 @@ def fits_but_for_lengths(plan: Plan, args: tuple[Any, ...]) -> bool:
     return not isinstance(found, str) and mismatch(sized.with_numbers(plan, found), args) is None
 
 
-def settled(plan: Plan, args: tuple[Any, ...]) -> Plan:
-    """A plan whose guards hold, for the lengths of this call."""
-    if plan.open is None:
-        return plan
+def lengths(plan: Plan, args: tuple[Any, ...]) -> Lengths:
+    """The open lengths of a call that a plan takes."""
     found = sized.lengths(plan, partial(resolve, args=args))
     assert not isinstance(found, str), found
-    return sized.settled(plan, found)
+    return found
+
+
+def settled(plan: Plan, args: tuple[Any, ...]) -> Plan:
+    """A plan whose guards hold, for the lengths of this call."""
+    return plan if plan.open is None else sized.settled(plan, lengths(plan, args))
 
 
 def changes(plan: Plan) -> Iterator[str]:

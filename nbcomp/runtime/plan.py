@@ -186,9 +186,10 @@ class OpenSizes:
         return tuple(dict.fromkeys(symbol for symbol, _, _ in self.lengths))
 
     def described(self) -> Iterator[str]:
-        """The lengths that are taken, symbol by symbol."""
+        """The lengths that are taken, symbol by symbol; equal ones once."""
         for symbol in self.symbols:
-            yield f"{symbol} = {self.conditions.range_of(symbol)}"
+            if symbol not in self.conditions.same:
+                yield f"{symbol} = {self.conditions.range_of(symbol)}"
 
     def why_not(self, values: Mapping[Symbol, int]) -> str:
         """Which condition these lengths do not meet, in the user's words; "" if they meet all."""

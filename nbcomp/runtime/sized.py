@@ -8,19 +8,17 @@ plans of the lengths seen last.  Knows plans; how a plan is run is not its conce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nbcomp.runtime.plan import ArrayGuard, Plan, Source
-from nbcomp.sizes import Size, Symbol, evaluated
+from nbcomp.settling import Lengths, numbers
+from nbcomp.sizes import Symbol, evaluated
 
 KEPT = 32  # plans of the lengths seen last
-
-Lengths = Mapping[Symbol, int]
 
 
 def lengths(
@@ -62,54 +60,3 @@ def with_numbers(plan: Plan, values: Lengths) -> Plan:
     for name in ("guards", "outputs", "steps", "temps", "arena", "finish"):
         change[name] = numbers(getattr(plan, name), values)
     return replace(plan, **change)
-
-
-def numbers(value: Any, values: Lengths) -> Any:
-    """Plain data with numbers in place of sizes."""
-    if isinstance(value, Size):
-        return value.at(values)
-    if isinstance(value, tuple | list):
-        return type(value)(numbers(v, values) for v in value)
-    if isinstance(value, dict):
-        return {k: numbers(v, values) for k, v in value.items()}
-    kind: Any = type(value)
-    names = _walked(kind)
-    if not names:
-        return value
-    old = {name: getattr(value, name) for name in names}
-    new = {name: numbers(v, values) for name, v in old.items()}
-    same = all(new[name] is old[name] or not _differs(old[name], new[name]) for name in names)
-    return value if same else replace(value, **new)
-
-
-def has_sizes(value: Any) -> bool:
-    """Whether there is a size in plain data."""
-    if isinstance(value, Size):
-        return True
-    if isinstance(value, tuple | list):
-        return any(map(has_sizes, value))
-    if isinstance(value, dict):
-        return any(map(has_sizes, value.values()))
-    kind: Any = type(value)
-    return any(has_sizes(getattr(value, name)) for name in _walked(kind))
-
-
-def _differs(old: Any, new: Any) -> bool:
-    """Whether something in this plain data was a size."""
-    if isinstance(old, Size):
-        return True
-    if isinstance(old, tuple | list):
-        return any(map(_differs, old, new))
-    if isinstance(old, dict):
-        return any(_differs(v, new[k]) for k, v in old.items())
-    return new is not old
-
-
-@cache
-def _walked(kind: Any) -> tuple[str, ...]:
-    """The fields of our own plain data that may hold sizes."""
-    # Sources and known values hold objects of the user's.
-    others = issubclass(kind, Source) or kind.__name__ == "Static"
-    if others or not kind.__module__.startswith("nbcomp.") or not is_dataclass(kind):
-        return ()
-    return tuple(f.name for f in fields(kind) if f.init)

@@ -25,7 +25,8 @@ def sentences(
 ) -> tuple[str, tuple[str, ...]]:
     """The status word, and the sentences below the title."""
     status, speed = _speed_sentence(comparison)
-    found = [_compile_sentence(compiled), *speed, _difference_sentence(comparison)]
+    found = [_compile_sentence(compiled), *_lengths_sentence(compiled), *speed]
+    found.append(_difference_sentence(comparison))
     found.append(_check_sentence(checks))
     target = str(compiled.target)
     threads = "" if "thread" in target else f"{count(compiled.threads, 'thread')}, "
@@ -59,6 +60,12 @@ def _compile_sentence(compiled: Compiled) -> str:
     return (
         f"compiled in {seconds(compiled.compile_seconds)} ({'cold' if compiled.cold else 'warm'})"
     )
+
+
+def _lengths_sentence(compiled: Compiled) -> list[str]:
+    """Which lengths the code is for, where they are left open."""
+    open_lengths = ", ".join(compiled.lengths)
+    return [f"one code for {open_lengths}"] if open_lengths else []
 
 
 def _speed_sentence(comparison: Comparison | None) -> tuple[str, list[str]]:
