@@ -226,7 +226,9 @@ class Compiled:
             return self
         plan = interpret.settled(self.plan, tuple(values))
         put = partial(numbers, values=interpret.lengths(self.plan, tuple(values)))
-        kernels = tuple(replace(k, kernel=put(k.kernel)) for k in self.kernels)
+        kernels = tuple(
+            replace(k, kernel=put(k.kernel), lowered=put(k.lowered)) for k in self.kernels
+        )
         by_name = {k.name: k.kernel for k in kernels}
         steps = tuple(
             replace(s, kernel=by_name[s.kernel.name])
