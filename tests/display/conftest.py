@@ -156,6 +156,7 @@ def fake_compiled(**changes: Any) -> SimpleNamespace:
         "kernels": kernels,
         "trace": trace,
         "compile_seconds": 0.0534,
+        "lengths": (),
         "cold": True,
         "threads": 2,
         "target": "x86-64 AVX-512, 16 float32 lanes, 2 cores",
