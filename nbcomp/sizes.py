@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import count
 from typing import Any, Protocol
 
@@ -58,7 +59,7 @@ class Quotient:
     top: Size | int
     by: Size | int
 
-    @property
+    @cached_property
     def key(self) -> Key:
         """What tells it from others."""
         return (1, *((p.key if isinstance(p, Size) else (3, p)) for p in (self.top, self.by)))
@@ -87,14 +88,21 @@ Number = int | Fraction
 class Size:
     """A polynomial that is no constant.  Fractions are for estimates; sizes have none."""
 
-    __slots__ = ("_hint", "key", "terms")
+    __slots__ = ("_hint", "_key", "terms")
     __array_ufunc__ = None  # NumPy's scalars leave arithmetic with it to it
 
     def __init__(self, terms: dict[Monomial, Number]) -> None:
         self.terms = terms
-        pairs = sorted((tuple(a.key for a in m), c) for m, c in terms.items())
-        self.key: Key = (2, *pairs)
+        self._key: Key | None = None
         self._hint: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """What tells it from others: equal formulas have equal ones."""
+        if self._key is None:
+            pairs = [(tuple([a.key for a in m]), c) for m, c in self.terms.items()]
+            self._key = (2, *sorted(pairs))
+        return self._key
 
     @property
     def hint(self) -> int:
@@ -281,10 +289,10 @@ def _product(a: dict[Monomial, Number], b: dict[Monomial, Number]) -> dict[Monom
 
 def _made(terms: dict[Monomial, Number]) -> Any:
     """A size; a plain number where nothing is open."""
-    kept = {m: c for m, c in terms.items() if c}
+    kept = terms if all(terms.values()) else {m: c for m, c in terms.items() if c}
     if not kept:
         return 0
-    if set(kept) == {()}:
+    if len(kept) == 1 and () in kept:
         constant = kept[()]
         whole = isinstance(constant, int) or constant.denominator == 1
         return int(constant) if whole else float(constant)

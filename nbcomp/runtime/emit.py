@@ -324,4 +324,4 @@ def fill(layout: Struct, rows: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
 
 def address(block: np.ndarray[Any, Any]) -> int:
     """Where an array's data lies."""
-    return int(block.__array_interface__["data"][0])
+    return int(block.ctypes.data)  # its array interface would describe every field of a struct
