@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 
 from nbcomp.errors import Unsupported
 from nbcomp.loop.grammar import (
@@ -74,7 +75,7 @@ class MemoryEmitter(ValueEmitter):
             return self.b.emit(text, "ptr", offset.lanes)
         if offset.text == "0":
             return pointer
-        return self.b.emit(f"getelementptr {memory}, ptr {pointer.text}, i64 {offset.text}", "ptr")
+        return self.once(f"getelementptr {memory}, ptr {pointer.text}, i64 {offset.text}", "ptr")
 
     def locate_element(
         self, buffer: Buffer, indices: tuple[Expr, ...], context: Lanes
@@ -131,15 +132,25 @@ class MemoryEmitter(ValueEmitter):
         elif step is None:
             got = self.gather(address, memory, context)
         elif step == 0:
-            got = self.b.emit(f"load {memory}, {address}, align {align}", memory)
+            got = self.reading(buffer)(f"load {memory}, {address}, align {align}", memory, 0)
         else:
             if self.has_room(buffer, expr.indices, context):
                 context = context.unmasked()
-            got = self.load_vector(address, step, memory, align, context)
+            got = self.load_vector(self.reading(buffer), address, step, memory, align, context)
         return self.from_memory(got, expr.dtype)
 
+    def reading(self, buffer: Buffer) -> Callable[[str, str, int], Value]:
+        """How a load is written: once in a block, if nothing writes there in this stage."""
+        return self.b.emit if buffer.memory in self.written else self.once
+
     def load_vector(
-        self, address: Value, step: int, memory: str, align: int, context: Lanes
+        self,
+        emit: Callable[[str, str, int], Value],
+        address: Value,
+        step: int,
+        memory: str,
+        align: int,
+        context: Lanes,
     ) -> Value:
         """A contiguous vector, forwards or (step -1) backwards."""
         lanes, mask = context.lanes, context.mask
@@ -148,7 +159,8 @@ class MemoryEmitter(ValueEmitter):
             address = self.backwards(address, memory, lanes)
             mask = self.reverse(mask) if mask else None
         if mask is None:
-            got = self.b.emit(f"load {vector}, {address}, align {align}", memory, lanes)
+            text = f"load {vector}, {address}, align {align}"
+            got = emit(text, memory, lanes)
         else:
             name = f"llvm.masked.load.v{lanes}{mangle(memory)}.p0"
             self.b.declare(name, vector, "ptr", f"<{lanes} x i1>", vector)

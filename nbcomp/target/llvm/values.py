@@ -78,6 +78,7 @@ class ValueEmitter:
         self.pointers: dict[str, Value] = {}  # buffer name -> pointer
         self.lane_storage: dict[str, int] = {}  # local buffers that hold one value per lane
         self.block = "entry"
+        self.known: dict[tuple[str, str], Value] = {}  # by block and text
         self.labels = 0
         self.used: list[Buffer] = []
         self.written = {b.memory for s in walk((stage,)) for b in targets(s)}
@@ -113,7 +114,17 @@ class ValueEmitter:
             return a
         if is_literal(a) and is_literal(b):
             return Value(str(int(a.text) + int(b.text)), "i64")
-        return self.b.emit(f"add nsw i64 {a.text}, {b.text}", "i64")
+        return self.once(f"add nsw i64 {a.text}, {b.text}", "i64")
+
+    def once(self, text: str, element: str, lanes: int = 0) -> Value:
+        """An instruction without effect: what is known in this block already, or a new one.
+
+        Unrolled loops compute the same places again and again; LLVM would find that out, slowly.
+        """
+        key = (self.block, text)
+        if key not in self.known:
+            self.known[key] = self.b.emit(text, element, lanes)
+        return self.known[key]
 
     def scale(self, a: Value, factor: int) -> Value:
         """factor·a of an index."""
@@ -121,7 +132,7 @@ class ValueEmitter:
             return a
         if is_literal(a):
             return self.integer(int(a.text) * factor)
-        return self.b.emit(f"mul nsw i64 {a.text}, {self.integer(factor).text}", "i64")
+        return self.once(f"mul nsw i64 {a.text}, {self.integer(factor).text}", "i64")
 
     def scalar_index(self, expr: Affine, context: Lanes) -> Value:
         """The value of an affine index in lane 0."""
