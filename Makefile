@@ -4,6 +4,7 @@
 # make bench        the benchmark table of nbcomp and NumPy (make bench-peers adds the other compilers)
 # make bench-loops  explicit loops against Numba
 # make bench-networks  convolutions, attention and networks against NumPy, torch and ONNX Runtime
+# make bench-tuning  what the tuner makes of ten kernels in 30 seconds each
 # make bench-products  matrix products against NumPy's BLAS, as shares of the multiply-add peak
 # make conformance  the slow suites: every float32, long random programs
 # make explorer     build the front end in place, for work on it
@@ -23,7 +24,7 @@ ROWS ?=
 FRONT_END := $(wildcard extension/src/*.ts extension/scripts/*.mjs extension/package.json extension/yarn.lock) extension/hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab explorer bench bench-peers bench-all bench-loops bench-networks bench-products conformance pictures lock clean
+.PHONY: help demo test lab explorer bench bench-peers bench-all bench-loops bench-networks bench-products bench-tuning conformance pictures lock clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
@@ -82,6 +83,9 @@ bench-loops: $(VENV)/.installed-test $(PEERS)/.installed
 
 bench-networks: $(VENV)/.installed-test $(PEERS)/.installed
 	$(BIN)/python -m benchmarks.networks --peers torch,onnx --peers-venv $(PEERS) $(if $(ROWS),--rows $(ROWS))
+
+bench-tuning: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.tuning
 
 bench-products: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.products $(if $(ROWS),--rows $(ROWS))

@@ -33,6 +33,7 @@ from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.products import block_products
+from nbcomp.schedule.rewriting import find
 from nbcomp.schedule.sums import block_sums
 from nbcomp.schedule.written import spread
 from nbcomp.sizes import Size, hint, is_open
@@ -42,6 +43,7 @@ PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is spl
 BLOCKS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)  # what else may pay
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128)  # of an outer loop that one core takes at a time
 TILE = 32  # columns of a block that is read along the other axis: its cache lines stay in reach
+BLOCK_ROWS = 16  # of a block whose columns are written out
 TILES = (8, 16, 32, 64, 128, 256)
 VECTORS = (1, 2, 3, 4, 6, 8, 12, 16)  # in flight
 FEW = 64  # iterations of a loop that may be over before its vectors pay
@@ -156,21 +158,27 @@ def _tile_stage(kernel: Kernel, position: int, decide: Decide) -> Kernel:
 def _tile_of(outer: For, inner: For, turned: bool, decide: Decide) -> tuple[int, int]:
     """Rows and columns of a block; 0 for an axis that is not cut.
 
-    With as many rows as there are, only the columns are cut.
+    With as many rows as there are, only the columns are cut.  Columns few enough to be written out
+    become vectors along the rows, turned in registers.
     """
     sizes = (0, *TILES)
-    usual_columns = TILE if turned else 0
+    usual_columns = SHORT if turned else 0
     columns = among(usual_columns, sizes, cost.extent_of(inner) // 2)
     width = decide(f"columns of a block of {outer.var}, {inner.var}", usual_columns, columns)
     if not width:
         return 0, 0
-    rows = among(0, sizes, cost.extent_of(outer) // 2)
-    return decide(f"rows of a block of {outer.var}, {inner.var}", 0, rows), width
+    usual_rows = BLOCK_ROWS if width == SHORT and turned else 0
+    rows = among(usual_rows, sizes, cost.extent_of(outer) // 2)
+    return decide(f"rows of a block of {outer.var}, {inner.var}", usual_rows, rows), width
 
 
 def _tiled(kernel: Kernel, outer: str, inner: str, rows: int, columns: int) -> Kernel:
     if not columns:
         return kernel
+    rest = cost.extent_of(find(kernel, inner)) % columns
+    if columns == SHORT and rest:  # only whole blocks can be written out
+        kernel = _noted(steps.peel(kernel, inner, rest), f'peel("{inner}", {rest})')
+        kernel = _noted(steps.distribute(kernel, outer), f'distribute("{outer}")')
     if rows:
         tiled = steps.tile(kernel, outer, inner, rows, columns)
         return _noted(tiled, f'tile("{outer}", "{inner}", {rows}, {columns})')
