@@ -296,7 +296,10 @@ class Compiled:
         outputs = results if isinstance(results, tuple) else (results,)
         for source, index in self.capture.writes:
             np.copyto(resolve(source, values), outputs[index])
-        return rebuild(self.capture.result, outputs, values)
+        result = self.capture.result
+        if self.plan.open is not None:
+            result = numbers(result, interpret.lengths(self.plan, tuple(values)))
+        return rebuild(result, outputs, values)
 
     def __repr__(self) -> str:
         inputs = ", ".join(str(n.type) for n in self.captured.inputs)

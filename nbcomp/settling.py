@@ -34,21 +34,24 @@ def numbers(value: Any, values: Lengths, made: dict[int, Any] | None = None) -> 
     if isinstance(value, Size):
         return value.at(values)
     known = {} if made is None else made
+    if id(value) not in known:
+        known[id(value)] = _numbers(value, values, known)
+    return known[id(value)]
+
+
+def _numbers(value: Any, values: Lengths, known: dict[int, Any]) -> Any:
     if isinstance(value, tuple | list):
-        new = type(value)(numbers(v, values, known) for v in value)
-        return value if all(a is b for a, b in zip(value, new, strict=True)) else new
+        new = [numbers(v, values, known) for v in value]
+        same = all(a is b for a, b in zip(value, new, strict=True))
+        return value if same else type(value)(new)
     if isinstance(value, dict):
         changed = {k: numbers(v, values, known) for k, v in value.items()}
         return value if all(changed[k] is v for k, v in value.items()) else changed
     kind: Any = type(value)
-    names = _walked(kind)
-    if not names:
-        return value
-    if id(value) not in known:
-        fields_ = {name: numbers(getattr(value, name), values, known) for name in names}
-        same = all(new is getattr(value, name) for name, new in fields_.items())
-        known[id(value)] = value if same else replace(value, **fields_)
-    return known[id(value)]
+    members = {name: getattr(value, name) for name in _walked(kind)}
+    changed = {name: numbers(v, values, known) for name, v in members.items()}
+    same = all(changed[name] is v for name, v in members.items())
+    return value if same else replace(value, **changed)
 
 
 def has_sizes(value: Any) -> bool:

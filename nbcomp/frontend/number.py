@@ -72,7 +72,8 @@ def length(session: Session, size: Any) -> Any:
     """A length as the program sees it: a number, or what stands for one that is open."""
     if not isinstance(size, Size):
         return size
-    node = as_node(size)
+    with attributed():
+        node = as_node(size)
     return Number(session, size, node, frozenset((node,)))  # type: ignore[arg-type]
 
 

@@ -50,6 +50,17 @@ def through_a_view(x: Any) -> Any:
     return x + 1
 
 
+def written_and_returned(x: Any) -> Any:
+    x += 1
+    inner = x[1:-1]
+    return [inner, inner, x.sum(0)]
+
+
+def halves(x: Any) -> Any:
+    y = x * 2
+    return y[: len(x) // 2], y[len(x) // 2 :], y.T
+
+
 def running(x: Any) -> Any:
     total = np.zeros(len(x), x.dtype)
     for k in range(3):
@@ -113,6 +124,8 @@ PROGRAMS: dict[str, Program] = {
     "running": Program(running, (("n", 3),)),
     "writes": Program(doubled, (("n", 4),)),
     "view": Program(through_a_view, (("n", 4),)),
+    "written and returned": Program(written_and_returned, (("n", 4),)),
+    "halves": Program(halves, (("n", 4),)),
     "several": Program(several, (("n", 3),)),
     "columns": Program(lambda x: (x * x).sum(0), (("n", "m"),), 11),
     "distance": Program(

@@ -154,6 +154,24 @@ def test_inputs_from_annotations(data: Any) -> None:
     assert (value.shape, value.dtype) == ((4, 3), np.float64)
 
 
+def test_types_that_name_lengths_leave_them_open(data: Any) -> None:
+    data.run("import nbcomp")
+    data.value(
+        '%%compile\ndef f(a: nbcomp.f32["n", 3], b: nbcomp.f32["n"]):\n    return a.sum(1) + b'
+    )
+    assert "one code for n = " in data.outputs[0].data["text/plain"]
+    f = data.names["f"]
+    compiled = len(f.variants)
+    for n in (600, 700, 1000):
+        f(np.ones((n, 3), np.float32), np.ones(n, np.float32))
+    assert len(f.variants) == compiled
+    value = data.value(
+        "%%compile --inputs \"nbcomp.f32['k', 4], nbcomp.f32[4]\"\ndef g(a, b):\n    return a * b"
+    )
+    assert value.shape[1] == 4
+    assert "one code for k = " in data.outputs[-1].data["text/plain"]
+
+
 def test_inputs_from_variables_of_the_same_name(data: Any) -> None:
     value = data.value("%%compile\ndef f(x, scale=3.0):\n    return x * scale")
     np.testing.assert_array_equal(value, data.names["x"] * 3.0)
