@@ -2,7 +2,7 @@
 
     kernel  = Kernel(name, buffers, stages)              a stage is a top-level statement
     stmt    = Store | Accumulate | Let | Alloc | For | If | While | Call | Block
-              | Leave | Exit | Poll        (a body is a tuple of them)
+              | Leave | Exit | Poll | Prefetch        (a body is a tuple of them)
     expr    = Const | Var | Affine | Load | Apply | Cast | Select
 
 Expressions are pure and typed by a NumPy dtype; indices are int64 expressions, in the canonical
@@ -185,7 +185,7 @@ class For:
     iterations are independent and spread over the cores.  "vector": iterations are SIMD lanes,
     `unroll` vectors at a time, the rest under a mask; an `Accumulate` into something that does not
     depend on `var` keeps one accumulator per lane and combines them in a fixed tree.  "unroll": all
-    iterations are written out (a constant extent).
+    iterations are written out (a constant extent).  note: what somebody wrote on it.
     """
 
     var: str
@@ -194,6 +194,7 @@ class For:
     kind: Literal["serial", "parallel", "vector", "unroll"] = "serial"
     unroll: int = 1
     location: Location | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +279,30 @@ class Poll:
     location: Location | None = None
 
 
-Stmt = Store | Accumulate | Let | Alloc | For | If | While | Call | Block | Leave | Exit | Poll
+@dataclass(frozen=True, eq=False)
+class Prefetch:
+    """Have the cache line of buffer[indices] fetched, if there is one; it means nothing."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    location: Location | None = None
+
+
+Stmt = (
+    Store
+    | Accumulate
+    | Let
+    | Alloc
+    | For
+    | If
+    | While
+    | Call
+    | Block
+    | Leave
+    | Exit
+    | Poll
+    | Prefetch
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,6 +422,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (*(i for at in stmt.at for i in at), *(e for pair in stmt.box for e in pair))
         case Exit() if stmt.detail is not None:
             return (stmt.detail,)
+        case Prefetch():
+            return stmt.indices
         case _:
             return ()
 
@@ -445,7 +471,7 @@ def failures(kernel: Kernel) -> tuple[Failure, ...]:
 def buffers_in(stmt: Stmt, without: Stmt | None = None) -> Iterator[Buffer]:
     """Every buffer a statement touches, with repetitions, but for `without` and what is in it."""
     for s in walk((stmt,), without):
-        if isinstance(s, Store | Accumulate):
+        if isinstance(s, Store | Accumulate | Prefetch):
             yield s.buffer
         elif isinstance(s, Call):
             yield from s.buffers
@@ -580,5 +606,8 @@ def _map_simple(
             )
         case Exit():
             return replace(stmt, detail=expr(stmt.detail) if stmt.detail else None)
+        case Prefetch():
+            indices = tuple(map(expr, stmt.indices))
+            return replace(stmt, buffer=buffer(stmt.buffer), indices=indices)
         case _:
             return stmt

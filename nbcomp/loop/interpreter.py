@@ -104,7 +104,7 @@ class _Frame:
                 self.jump(stmt)
 
     def jump(self, stmt: Stmt) -> None:
-        """What changes where the program goes on; a `Poll` means nothing here."""
+        """What changes where the program goes on; `Poll` and `Prefetch` mean nothing."""
         match stmt:
             case Block():
                 self.block(stmt)

@@ -26,6 +26,7 @@ from nbcomp.loop.grammar import (
     Let,
     Load,
     Poll,
+    Prefetch,
     Select,
     Stmt,
     Store,
@@ -195,6 +196,8 @@ def _jump(stmt: Stmt) -> str:
             return f"exit {stmt.failure.kind}({stmt.failure.message!r}{detail})"
         case Poll():
             return f"poll every {stmt.every}"
+        case Prefetch():
+            return f"prefetch {stmt.buffer.name}{_index(stmt.indices)}"
     raise TypeError(f"not a simple statement: {stmt!r}")
 
 
@@ -213,7 +216,8 @@ def _head(stmt: Stmt) -> str:
         case For():
             kind = "" if stmt.kind == "serial" else f" {stmt.kind}"
             unroll = f" unroll {stmt.unroll}" if stmt.unroll > 1 else ""
-            return f"for {stmt.var} in 0..{print_expr(stmt.extent)}{kind}{unroll}:"
+            note = f"  // {stmt.note}" if stmt.note else ""
+            return f"for {stmt.var} in 0..{print_expr(stmt.extent)}{kind}{unroll}:{note}"
         case If():
             return f"if {print_expr(stmt.condition)}:"
         case While():

@@ -24,6 +24,7 @@ from nbcomp.loop.grammar import (
     Leave,
     Let,
     Load,
+    Prefetch,
     Select,
     Stmt,
     Store,
@@ -106,6 +107,8 @@ class _Checker:
             self.labels.append(stmt.label)
             self.body(stmt.body, scope)
             self.labels.pop()
+        elif isinstance(stmt, Prefetch):
+            self.access(stmt, stmt.buffer, stmt.indices)
         elif isinstance(stmt, Leave) and stmt.label not in self.labels:
             self.fail(stmt, f"leaves {stmt.label}, which is not around it")
 

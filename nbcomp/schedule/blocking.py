@@ -69,7 +69,8 @@ class Blocking:
     height, width: rows and columns of a register tile; `lanes` elements are a vector.  depth: terms
     of the sum at a time, 0 for all.  rows, columns: tiles of rows and panels of columns in a block,
     0 for all.  left: the part of the left operand that a block reads is copied.  right: whether the
-    right one is read in place, copied panel by panel, or packed, once and as a whole.
+    right one is read in place, copied panel by panel, or packed, once and as a whole.  ahead: how
+    many terms ahead the right one is asked for, 0 for not at all.
     """
 
     walk: Literal["panels", "blocks", "dots"]
@@ -81,6 +82,7 @@ class Blocking:
     columns: int = 0
     left: bool = False
     right: Literal["in place", "copied", "packed"] = "in place"
+    ahead: int = 0
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,9 @@ class Blocker:
         cut = self.cut_sum(around, shared, inner, vectors) if self.cuts else []
         if not cut:
             self.reorder(shared, *inner)
+        if self.how.ahead and self.product.right is not None:
+            with suppress(ScheduleError):  # a row of a tile is too long
+                self.do("prefetch", self.product.right.buffer.name, shared, self.how.ahead)
         if width % self.how.lanes and (rows or cut):  # whole vectors, which stay in registers
             self.do("pad", self.sum_in(shared).buffer.name, vectors * self.how.lanes)
         for var in rows:

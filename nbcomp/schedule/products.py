@@ -46,6 +46,8 @@ SQUARE = 4  # rows and columns of a tile of dot products
 FEW = 12  # tiles of rows that are few
 DEPTH = 2048  # bytes of a block along the sum
 ROWS = 64  # of the right operand at a time, where it is read once: their pages are known at once
+FAR = 8  # times the second cache: an operand this large comes from memory
+AHEAD = 32  # terms that are asked for before they are needed, when they come from there
 SUMS = 128 << 10  # bytes of sums that are kept between terms
 READERS = 2  # tiles that read a panel, beyond which it is worth copying
 L2 = 1 << 20  # bytes of the second cache that are counted on
@@ -328,7 +330,13 @@ def _few_rows(product: Product, tile: Blocking, machine: Machine, decide: Decide
     options = among(columns, (1, 2, 4, 8, 16, 32), panels)
     columns = decide(f"panels of {product.columns} in a block", columns, options)
     right: Right = "copied" if readers > READERS else "in place"
-    return replace(tile, depth=_depth(product, ROWS, decide), columns=columns, right=right)
+    far = product.width * product.depth * _size(product) > FAR * machine.l2
+    ahead = AHEAD if far and right == "in place" else 0
+    ahead = decide(
+        f"terms of {product.shared} asked for ahead", ahead, among(ahead, (0, 8, 16, 32))
+    )
+    depth = _depth(product, ROWS, decide)
+    return replace(tile, depth=depth, columns=columns, right=right, ahead=ahead)
 
 
 def _bands(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:

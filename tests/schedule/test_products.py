@@ -103,6 +103,7 @@ WALKS = {
     "bands": Blocking("blocks", 3, 32, 16, rows=2, right="copied"),
     "dots": Blocking("dots", 2, 8, 16),
     "uneven dots": Blocking("dots", 3, 5, 16),
+    "few rows, asked for ahead": Blocking("blocks", 8, 16, 16, 4, columns=2, ahead=3),
     "few rows": Blocking("blocks", 8, 16, 16, depth=4, columns=2),
     "few rows, copied": Blocking("blocks", 3, 16, 16, depth=4, columns=2, right="copied"),
     "blocks": Blocking("blocks", 4, 32, 16, 4, rows=2, columns=2, left=True, right="packed"),
@@ -137,7 +138,7 @@ def test_the_walk_is_chosen_by_what_the_caches_hold() -> None:
     for large in (chosen(2000, 3000, 2000), chosen(1024, 1024, 1024)):  # its rows are pages apart
         assert (large.walk, large.right, large.left) == ("blocks", "packed", True)
     assert chosen(5000, 256, 10).rows > 1
-    assert chosen(16, 4096, 1024).depth == 64
+    assert (chosen(16, 4096, 1024).depth, chosen(16, 4096, 1024).ahead) == (64, 32)
     assert chosen(64, 4096, 1024, turned=True).depth == 1024
 
 

@@ -5,7 +5,8 @@ same, and raises `ScheduleError` in the user's words where it would not.  `rewri
 share, `region` and `dependence` the analyses behind their checks.
 """
 
-from nbcomp.schedule.steps.kinds import interleave, parallelize, unroll, vectorize
+from nbcomp.schedule.steps.ahead import prefetch
+from nbcomp.schedule.steps.kinds import annotate, interleave, parallelize, unroll, vectorize
 from nbcomp.schedule.steps.memory import pack, pad, stage, stream
 from nbcomp.schedule.steps.merge import fuse, join
 from nbcomp.schedule.steps.nests import distribute, interchange, peel, reorder, split, tile
@@ -15,6 +16,7 @@ from nbcomp.schedule.steps.reduction import rfactor
 from nbcomp.schedule.steps.sums import tile_sums
 
 __all__ = [
+    "annotate",
     "compute_at",
     "distribute",
     "fuse",
@@ -27,6 +29,7 @@ __all__ = [
     "pad",
     "parallelize",
     "peel",
+    "prefetch",
     "reorder",
     "reverse_compute_at",
     "rfactor",

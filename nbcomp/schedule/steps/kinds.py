@@ -10,6 +10,8 @@ from nbcomp.schedule.dependence import conflict, parting
 from nbcomp.schedule.rewriting import at
 from nbcomp.sizes import Size
 
+NOTE = 80  # characters of a note on a loop
+
 
 def vectorize(kernel: Kernel, loop: str, unroll: int = 1) -> Kernel:
     """`for i in 0..n: S(i)`  ->  `for i in 0..n vector unroll u: S(i)`"""
@@ -56,6 +58,16 @@ def parallelize(kernel: Kernel, loop: str) -> Kernel:
     if why := conflict(top[0], sums=False):
         raise ScheduleError(why)
     return at(kernel, loop, lambda found: replace(found, kind="parallel"))
+
+
+def annotate(kernel: Kernel, loop: str, note: str) -> Kernel:
+    """`for i in 0..n: S(i)`  ->  `for i in 0..n:  // note`, `S(i)`
+
+    Writes a line on a loop, for those who read it; the loop runs as it did.
+    """
+    if not note.strip() or not note.isprintable() or len(note) > NOTE:
+        raise ScheduleError(f"a note on {loop} is one line of 1 to {NOTE} printable characters")
+    return at(kernel, loop, lambda found: replace(found, note=note))
 
 
 def unroll(kernel: Kernel, loop: str) -> Kernel:

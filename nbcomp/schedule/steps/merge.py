@@ -16,6 +16,7 @@ from nbcomp.loop.grammar import (
     For,
     Kernel,
     Load,
+    Prefetch,
     Stmt,
     Store,
     affine,
@@ -95,6 +96,8 @@ class _Merge:
             self.access(stmt.buffer, stmt.indices)
         if isinstance(stmt, Call):
             raise ScheduleError(f"{stmt.fn} is called inside the loops")
+        if isinstance(stmt, Prefetch):
+            raise ScheduleError(f"{stmt.buffer.name} is fetched ahead: that comes after fusing")
         if isinstance(stmt, For) and self.mentions(stmt.extent):
             raise ScheduleError(f"the extent of {stmt.var} depends on {self.outer} or {self.inner}")
         self.check_values(stmt)

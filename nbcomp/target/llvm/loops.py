@@ -25,6 +25,7 @@ from nbcomp.loop.grammar import (
     Let,
     Load,
     Poll,
+    Prefetch,
     Stmt,
     Store,
     While,
@@ -90,6 +91,8 @@ class LoopEmitter(AccumulatorEmitter):
                 self.uniform_jump(context)
                 jumps.leave_kernel(self.b, self.exits[stmt.failure], self.detail(stmt, context))
                 self.start(f"dead{self.label_number()}")
+            case Prefetch():
+                self.prefetch(stmt, context)
             case Poll():
                 self.uniform_jump(context)
                 self.start(jumps.poll(self.b, self.entry, stmt.every, self.label_number()))

@@ -12,6 +12,7 @@ from nbcomp.loop.grammar import (
     Buffer,
     Expr,
     Load,
+    Prefetch,
     Store,
     affine,
     index_add,
@@ -381,6 +382,17 @@ class MemoryEmitter(ValueEmitter):
         mask = self.mask(context)
         self.b.declare(name, "void", value.type, addresses.type, mask.type)
         self.b.effect(f"call void @{name}({value}, {addresses}, {mask})")
+
+    def prefetch(self, stmt: Prefetch, context: Lanes) -> None:
+        """Have a cache line fetched for reading, to stay in all caches; of several lanes, the
+        first's."""
+        place, rest = self.offset(stmt.buffer, stmt.indices, context)
+        if rest or stmt.buffer.memory in self.lane_storage:
+            return  # data says where: to find out would cost what is to be saved
+        with self.origins.within(Construct.ADDRESS):
+            address = self.gep(stmt.buffer, self.scalar_index(place, context))
+        self.b.declare("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+        self.b.effect(f"call void @llvm.prefetch.p0({address}, i32 0, i32 3, i32 1)")
 
     def alloc(self, buffer: Buffer, context: Lanes) -> None:
         """Stack memory at the function's entry; inside a vector loop, one value per lane."""
