@@ -251,7 +251,7 @@ class OverWindows(GroupLowering):
 
 
 class FlatElements(Elements):
-    """Elements at an index whose last entry counts along the whole space, the others being 0."""
+    """Elements at an index whose last entry counts along several axes, those before it being 0."""
 
     def __init__(self, of: OverWindows, group: Group, names: dict[Node, str]) -> None:
         super().__init__(of.writer, group.nodes, names)

@@ -60,8 +60,8 @@ class Line:
     """An axis in memory: element q of variant v is element step·q + starts[v] of the input.
 
     starts are counted from the input's first element, so margins are below 0 or beyond its end.
-    A tap of the kernel, of the window at `place`, is in variant `variant` + `variants` · tap, at
-    `advance` · place + `shift`[tap].
+    taps: for each place of the kernel the variant it is in, and its shift there: of the window at
+    `place` it is element advance · place + shift.
     """
 
     axis: Axis
@@ -69,7 +69,7 @@ class Line:
     starts: tuple[int, ...]
     length: int
     advance: int
-    taps: tuple[tuple[int, int], ...]  # variant and shift of each
+    taps: tuple[tuple[int, int], ...]
 
     def ranges(self) -> list[range]:
         """The taps, in ranges along which their places are an affine function of the number."""
