@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from nbcomp.compiled import Compiled
@@ -27,6 +28,7 @@ from nbcomp.options import Options
 from nbcomp.schedule.canonical import Canonical, canonical
 from nbcomp.schedule.database import Database, Entry, target_of
 from nbcomp.schedule.language import Schedule, from_json
+from nbcomp.sizes import is_open
 from nbcomp.tuning.findings import differences_of, findings_of
 from nbcomp.tuning.learned import learner
 from nbcomp.tuning.result import Found, KernelState, Point, Say, State, Tuned
@@ -72,6 +74,11 @@ class _Kernel:
     @property
     def name(self) -> str:
         return self.task.kernel.name
+
+    @cached_property
+    def open(self) -> bool:
+        """Whether a length differs from call to call: such schedules are not recorded."""
+        return any(is_open(b.shape) for b in self.task.kernel.buffers)
 
     @property
     def claim(self) -> float:
@@ -268,7 +275,7 @@ class Tuner:
 
     def note(self, workers: Runner, kernel: _Kernel, trial: Trial, verdict: bool = False) -> None:
         """A line more in the record."""
-        if self.record is None:
+        if self.record is None or kernel.open:
             return
         schedule, outcome = trial.candidate.schedule, trial.outcome
         is_default = trial.candidate.key == kernel.search.trials[0].candidate.key
@@ -386,6 +393,10 @@ class Tuner:
         if variants and chosen is self.base:
             note = variants[1].note or "what was found for the kernels makes the program no faster"
             change, own = None, default
+        open_ = any(k.open for k in self.kernels)
+        if open_ and not note:
+            note = "found for the lengths given here, and used for others; not recorded"
+        recorded = self.record and not all(k.open for k in self.kernels)
         return Tuned(
             self.base.name,
             chosen,
@@ -396,7 +407,7 @@ class Tuner:
             own,
             change,
             self.before.reference,
-            str(self.record.path) if self.record else "",
+            str(self.record.path) if self.record and recorded else "",
             lost,
             self.interrupted,
             note,

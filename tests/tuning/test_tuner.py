@@ -70,6 +70,19 @@ def test_a_search_from_end_to_end(record: Database) -> None:
     assert more.kernels[0].state.earlier >= found.trials - kernel.state.failed - 2
 
 
+@pytest.mark.usefixtures("eager")
+def test_lengths_that_are_left_open(record: Database) -> None:
+    function = nbcomp.jit(softmax)
+    for rows in (20, 30, 40):
+        function(X[:rows])
+    found = tune(function, X[:40].copy(), seconds=1.5, record=record)
+    assert found.kernels[0].schedule is not None
+    assert "not recorded" in found.note
+    assert len(record) == 0
+    for rows in (40, 33, 64):
+        np.testing.assert_allclose(function(X[:rows]), softmax(X[:rows]), rtol=1e-5)
+
+
 def test_the_default_stays_where_nothing_is_clearly_faster(
     record: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
