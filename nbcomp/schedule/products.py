@@ -297,17 +297,22 @@ def _dots(product: Product, tile: Blocking, machine: Machine, decide: Decide) ->
     """Tiles of single elements, whose lanes are terms of the sum."""
     height = min(tile.height, SQUARE)
     most = min(SQUARE * SQUARE // height, product.width)
+    if _pages_apart(product.right):
+        most = min(most, SQUARE)
     width = -(-product.width // -(-product.width // most)) if product.width < 4 * most else most
     return replace(tile, walk="dots", height=height, width=width)
 
 
 def _collide(product: Product) -> bool:
     """Whether the rows of the left operand are at the same places of the first cache."""
-    if product.left is None:
+    return _pages_apart(product.left)
+
+
+def _pages_apart(factor: Factor | None) -> bool:
+    """Whether an operand lies along the sum, in rows that are whole pages."""
+    if factor is None or factor.own < 0 or factor.buffer.strides[factor.shared] != 1:
         return False
-    buffer, axis, shared = product.left.buffer, product.left.own, product.left.shared
-    bytes_apart = buffer.strides[axis] * buffer.dtype.itemsize
-    return buffer.strides[shared] == 1 and bytes_apart % PAGE == 0
+    return factor.buffer.strides[factor.own] * factor.buffer.dtype.itemsize % PAGE == 0
 
 
 def _panels(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
