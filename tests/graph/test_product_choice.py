@@ -99,3 +99,21 @@ def test_not_a_number_and_infinity_go_through_every_product(shape: tuple[int, in
                 got, wanted = made(a, b), function(a, b)
             np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
             np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: (a @ a).T,
+        lambda a: (a @ a + 1).T * 2,
+        lambda a: (lambda p: p.T + p)(a @ a),
+        lambda a: (a @ a)[::-1],
+        lambda a: (a @ a)[:, 1:] * 3,
+        lambda a: np.maximum(a @ a, 0) + a,
+        lambda a: (a @ a)[None] + a,
+    ],
+)
+@pytest.mark.parametrize("n", [3, 4, 17])
+def test_what_follows_a_product_in_another_order(function: Any, n: int) -> None:
+    a = np.arange(float(n * n)).reshape(n, n)
+    np.testing.assert_allclose(nbcomp.compile(function, a)(a), function(a))

@@ -568,6 +568,11 @@ class _Fuser:
                 continue
             if any(isinstance(n.op, Contract | Windowed) for n in target.nodes):
                 continue
+            generated = isinstance(node.op, Contract) and node.op.generated
+            if generated and not self.in_step(node, target):
+                why = "its result is read in another order"
+                self.refuse(next(self.real_users(node)), producer, why)
+                continue
             if isinstance(node.op, Windowed) and (why := self.unlike(node, target)):
                 self.refuse(next(self.real_users(node)), producer, why)
                 continue
@@ -580,6 +585,17 @@ class _Fuser:
                 target.components,
                 target.late,
             )
+
+    def in_step(self, node: Node, target: _Draft) -> bool:
+        """Whether a group reads a generated product, and what is made of it, only at the element
+        that is being computed, as it must be in the loops of the product."""
+        for user in target.nodes:
+            for operand in user.inputs:
+                base = base_of(operand)
+                made_of_it = base is node or self.ancestors[base] & self.bit[node]
+                if made_of_it and not (_aligned(operand) and operand.shape == node.shape):
+                    return False
+        return True
 
     def unlike(self, node: Node, target: _Draft) -> str:
         """Why a group cannot follow a convolution, element by element, while it is in registers."""
