@@ -152,6 +152,23 @@ def test_columns_become_rows_by_whole_vectors() -> None:
     assert "scatter" not in generate(made, 64).text
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: np.swapaxes(a @ b, 0, 1) + 3,
+        lambda a, b: np.tanh(a @ b).T + (a @ b),
+        lambda a, b: (a @ b)[::-1] * 2,
+        lambda a, b: np.swapaxes(np.rint(a @ b), 0, 1),
+        lambda a, b: (a @ b, (a @ b).T.copy()),
+    ],
+)
+def test_products_that_are_read_in_another_order(function: Callable[..., Any]) -> None:
+    a, b = (np.random.default_rng(s).random((20, 20), np.float32) for s in (1, 2))
+    got, wanted = generated(function, a, b)(a, b), function(a, b)
+    for one, other in zip(np.atleast_3d(got), np.atleast_3d(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
 def test_a_stack_that_shares_its_right_operand_has_the_rows_of_one_product() -> None:
     a, b = np.ones((6, 4, 20), np.float32), np.ones((20, 48), np.float32)
     made = generated(lambda a, b: np.tanh(a @ b), a, b)
