@@ -5,11 +5,13 @@ Knows programs; it must not know how they run.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from nbcomp.compiled import Compiled
 from nbcomp.lowering.program import ALIGN, KernelStep, live_ranges
 from nbcomp.measure.roofline import Held, Memory
+from nbcomp.runtime.plan import ArrayGuard
 
 Role = Literal["input", "constant", "output", "temp"]
 
@@ -59,8 +61,10 @@ def _described(compiled: Compiled) -> tuple[dict[int, str], dict[int, int]]:
         names.setdefault(slot, name)
         sizes[slot] = max(sizes.get(slot, 0), size)
 
+    arrays = [guard for guard in compiled.plan.guards if isinstance(guard, ArrayGuard)]
+    held = {guard.slot: math.prod(guard.shape) * guard.dtype.itemsize for guard in arrays}
     for slot, node in enumerate(compiled.captured.inputs):
-        note(slot, node.name or f"argument {slot}", node.type.nbytes)
+        note(slot, node.name or f"argument {slot}", held.get(slot) or node.type.nbytes)
     for slot, array in program.constants.items():
         note(slot, "a constant", array.nbytes)
     for step in program.steps:
