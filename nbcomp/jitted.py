@@ -309,6 +309,8 @@ class Jit(Callable):
     ) -> Capture:
         """By its bytecode, where that is known; else by running it on tracers."""
         function = python_of(self.__wrapped__)
+        if function is not None and function.__code__.co_filename.startswith(PACKAGE):
+            function = None  # of `nbcomp.nn.functional`, which is known by what it means
         if function is None or not supported_version():
             traced = capture_by_tracing(self.__wrapped__, args, kwargs, opened=opened)
             return (

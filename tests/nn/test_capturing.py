@@ -476,3 +476,22 @@ def test_a_pattern_leaves_alone_what_is_read_elsewhere(x: Any) -> None:
         nbcomp.replace_pattern(alone, lambda x, y: x + 1, lambda x, y: x)
     with pytest.raises(NbcompError, match="same arguments"):
         nbcomp.replace_pattern(alone, lambda x: x, lambda x, y: x)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (F.conv2d, [(1, 3, 8, 8), (4, 3, 3, 3)]),
+        (F.max_pool1d, [(2, 3, 9), 3]),
+        (F.relu, [(3, 4)]),
+        (F.gelu, [(3, 4)]),
+        (F.softmax, [(3, 4), -1]),
+        (F.linear, [(3, 4), (5, 4)]),
+    ],
+)
+def test_a_function_of_layers_by_itself(function: Any, shapes: list[Any]) -> None:
+    rng = np.random.default_rng(0)
+    args = [rng.random(s, np.float32) if isinstance(s, tuple) else s for s in shapes]
+    jitted = nbcomp.jit(function)
+    np.testing.assert_allclose(jitted(*args), function(*args), rtol=1e-5)
+    assert jitted.compiled is not None
