@@ -8,25 +8,24 @@ Every step is recorded in the `Trace`; those that are optimisations can be left 
 from __future__ import annotations
 
 import inspect
-import operator
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from nbcomp.compiled import Compiled, CompiledKernel, Regimes
-from nbcomp.conditions import Conditions, in_force
+from nbcomp.conditions import Conditions
 from nbcomp.errors import NbcompError, PassError, ScheduleError, Unsupported
 from nbcomp.frontend.location import here
-from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, bind, rebuild
+from nbcomp.frontend.result import Out, Tree, bind
 from nbcomp.frontend.trace import Capture, capture, signature_of
 from nbcomp.graph.branches import If, While, repeat
 from nbcomp.graph.ir import Graph, Node
-from nbcomp.graph.op import Input, Op
+from nbcomp.graph.op import Input
 from nbcomp.graph.passes.expand import expand
 from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
 from nbcomp.graph.passes.in_place import in_place
@@ -35,34 +34,30 @@ from nbcomp.graph.passes.products import call_products, choose_products, generat
 from nbcomp.graph.passes.share import share
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.graph.passes.windows import choose_windows
-from nbcomp.loop.grammar import Buffer, For, Kernel
+from nbcomp.loop.grammar import Kernel
 from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
-from nbcomp.machine import Machine, host
+from nbcomp.machine import Machine
 from nbcomp.openings import examples, of_types, tell, with_lengths
 from nbcomp.options import EVERYTHING, Options
+from nbcomp.planning import bytes_strides, plan_of, steps_of
 from nbcomp.record import Snapshot, Trace
+from nbcomp.returning import native_writes, results_of, rigid
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import (
     ArrayGuard,
-    Given,
-    HostStep,
     LeftToPython,
-    OpenSizes,
-    Output,
     Plan,
     Source,
-    Step,
 )
 from nbcomp.runtime.pool import threads
 from nbcomp.schedule.database import recorded
-from nbcomp.schedule.default import grain, schedule, seconds
-from nbcomp.settling import numbers
-from nbcomp.sizes import Size, Symbol, is_open, symbols_of
-from nbcomp.target.base import Stage, Target
+from nbcomp.schedule.default import schedule
+from nbcomp.sizes import is_open
+from nbcomp.target.base import Target
 from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
 from nbcomp.target.llvm.cpus import target_for, without_on
-from nbcomp.types import DType, TensorType, contiguous_strides
+from nbcomp.types import TensorType
 
 G = TypeVar("G", Graph, FusedGraph)
 R = TypeVar("R", Graph, FusedGraph)
@@ -180,7 +175,7 @@ def _compile_capture(
     if captured.sizes is not None:
         _check_open(captured.graph, target)
     results = results_of(captured)
-    writes = _native_writes(captured) if results else {}
+    writes = native_writes(captured) if results else {}
     graph = in_place(_with_strides(captured), writes)
     trace.record(
         Snapshot(
@@ -189,16 +184,16 @@ def _compile_capture(
     )
     fused = _graph_passes(graph, trace, options)
     with trace.timed("lower"):
-        lowered = lower_groups(fused, writes, _rigid(captured.result))
+        lowered = lower_groups(fused, writes, rigid(captured.result))
     _known(options, lowered)
     made = _scheduled(lowered, trace, options, target.machine)
     parts = [replace(p, kernel=made[p.kernel.name]) if p.kernel else p for p in lowered]
     with trace.timed("memory plan"):
         program = plan_memory(fused, parts, writes, reuse=options.does("reuse"))
     kernels = _kernels(program, lowered, trace, target)
-    steps = tuple(_steps(program, kernels, target))
+    steps = tuple(steps_of(program, kernels, partial(_control, target)))
     compiled = tuple(kernels.values())
-    plan = _plan(captured, program, steps, compiled, results)
+    plan = plan_of(captured, program, steps, compiled, results)
     tell(plan)
     return Compiled(
         name=graph.name,
@@ -365,70 +360,7 @@ def _kernels(
     return kernels
 
 
-def _steps(
-    program: Program, kernels: dict[str, CompiledKernel], target: Target
-) -> Iterator[Step | HostStep]:
-    """The plan's steps: the stages of every kernel at each of its calls, and calls of NumPy."""
-    for step in program.steps:
-        if isinstance(step, LibraryStep):
-            yield _host_step(step, target)
-            continue
-        stages = kernels[step.kernel.name].code.stages
-        for n, stage in enumerate(stages):
-            yield step_of(step.kernel, n, stage, step.slot_of)
-
-
-def step_of(
-    kernel: Kernel, position: int, stage: Stage, slot_of: dict[str, int]
-) -> Step | HostStep:
-    """The step of a plan that runs a stage; `slot_of` has the slot of each memory."""
-    buffers = [kernel.buffers[k] for k in stage.buffers]
-    slots = tuple(slot_of[b.memory] for b in buffers)
-    if not isinstance(stage.run, int):
-        views = tuple(_view(s, b) for s, b in zip(slots, buffers, strict=True))
-        return HostStep(stage.run, views, (), stage.name)
-    loop = kernel.stages[position]
-    size = grain(loop, host()) if stage.parallel and isinstance(loop, For) else 0
-    return Step(stage.run, slots, stage.params, stage.extent, size, stage.name)
-
-
-def _view(slot: int, buffer: Buffer) -> tuple[int, DType, tuple[int, ...], tuple[int, ...]]:
-    size = buffer.dtype.itemsize
-    return slot, buffer.dtype, buffer.shape, tuple(s * size for s in buffer.strides)
-
-
-def _host_step(step: LibraryStep, target: Target) -> HostStep:
-    inputs = tuple((slot, t.dtype, t.shape, strides) for slot, t, strides in step.inputs)
-    outputs = tuple((slot, t.dtype, t.shape, _bytes(t)) for slot, t in step.outputs)
-    op = _fixed(step.node.op)
-    if isinstance(op, If | While):
-        return HostStep(_control(op, target), inputs, outputs, op.name)
-    return HostStep(op.reference, inputs, outputs, f"numpy.{op.name}")
-
-
-def _fixed(op: Op) -> Op:
-    """An operator that NumPy runs, with the numbers it is told."""
-    found = {s for v in op.attributes().values() for s in _symbols(v)}
-    if not found:
-        return op
-    values = {symbol: operator.index(Size({(symbol,): 1})) for symbol in found}
-    made: Op = numbers(op, values)
-    return made
-
-
-def _symbols(value: Any) -> set[Symbol]:
-    """The symbols in an operator's attribute."""
-    if isinstance(value, tuple | list):
-        return set().union(*map(_symbols, value))
-    return symbols_of(value)
-
-
-def _bytes(t: TensorType) -> tuple[int, ...]:
-    """Strides in bytes of an array in C order."""
-    return tuple(s * t.dtype.itemsize for s in contiguous_strides(t.shape))
-
-
-def _control(op: If | While, target: Target) -> Callable[..., Any]:
+def _control(target: Target, op: If | While) -> Callable[..., Any]:
     """Control flow with its graphs compiled: a function of the operands' arrays.
 
     Its results are one array by itself, or a tuple of several.
@@ -453,7 +385,9 @@ def _control(op: If | While, target: Target) -> Callable[..., Any]:
 def _compiled_graph(graph: Graph, target: Target) -> Callable[..., Any]:
     """A graph that control flow owns, as a native function of one array per input."""
     guards = tuple(
-        ArrayGuard(Source("argument", k, name=n.name), n.type.dtype, n.shape, _bytes(n.type), k)
+        ArrayGuard(
+            Source("argument", k, name=n.name), n.type.dtype, n.shape, bytes_strides(n.type), k
+        )
         for k, n in enumerate(graph.inputs)
     )
     tree: Tree = tuple(Out(k) for k in range(len(graph.outputs)))
@@ -474,164 +408,6 @@ def _compiled_graph(graph: Graph, target: Target) -> Callable[..., Any]:
     entry = NativeFunction(graph.name, None, slow, failed, signature)
     entry.add(made.plan)
     return entry.callable
-
-
-@dataclass(frozen=True)
-class Results:
-    """What a call gives back, as the run time does it: its own outputs, then `finish`.
-
-    outputs: new arrays (by graph output) and objects found at call time.  finish: puts them into
-    the function's result, None where they are the result: one output by itself when `single`, else
-    a tuple.
-    """
-
-    outputs: tuple[Out | Source, ...]
-    single: bool
-    finish: Callable[[tuple[Any, ...]], Any] | None
-
-
-@dataclass(frozen=True)
-class Finish:
-    """Puts outputs into the tree that a function returns."""
-
-    tree: Tree
-
-    def __call__(self, outputs: tuple[Any, ...]) -> Any:
-        return rebuild(self.tree, outputs, ())
-
-
-def results_of(captured: Capture) -> Results | None:
-    """How the run time gives a result; None if what is returned is also written elsewhere."""
-    written = _native_writes(captured)
-    if len(written) != len(captured.writes):
-        return None
-    found: list[Out | Source] = []
-    tree = _numbered(captured.result, found, {})
-    if any(isinstance(r, Out) and r.index in written for r in found):
-        return None
-    unused = set(range(len(captured.graph.outputs))) - set(written)
-    if unused != {r.index for r in found if isinstance(r, Out)}:
-        return None
-    flat = tuple(Out(k) for k in range(len(found)))
-    if tree == Out(0):
-        return Results(tuple(found), True, None)
-    if type(tree) is tuple and tree == flat and flat:
-        return Results(tuple(found), False, None)
-    return Results(tuple(found), False, Finish(tree))
-
-
-def _numbered(tree: Tree, found: list[Out | Source], made: dict[int, Tree]) -> Tree:
-    """The tree with every array and every object of the caller's as an entry of `found`.
-
-    made: what is one leaf stays one leaf, and becomes one object.
-    """
-
-    def inner(t: Tree) -> Tree:
-        return _numbered(t, found, made)
-
-    if id(tree) in made:
-        return made[id(tree)]
-    result = tree
-    match tree:
-        case Out(index, python):
-            result = Out(_place(Out(index), found), python)
-        case Own(source):
-            result = Out(_place(source, found))
-        case ViewOf(base, views):
-            within = inner(base)
-            assert isinstance(within, Out)
-            result = ViewOf(within, views)
-        case Record(make, fields):
-            result = Record(make, {k: inner(v) for k, v in fields.items()})
-        case dict():
-            result = {k: inner(v) for k, v in tree.items()}
-        case list() | tuple():
-            result = type(tree)(map(inner, tree))
-    made[id(tree)] = result
-    return result
-
-
-def _place(result: Out | Source, found: list[Out | Source]) -> int:
-    if result not in found:
-        found.append(result)
-    return found.index(result)
-
-
-def _rigid(tree: Tree) -> set[int]:
-    """Outputs of which the function returns views: those count on C order."""
-    match tree:
-        case ViewOf(Out(index, _), _):
-            return {index}
-        case Record(_, fields):
-            return set().union(*map(_rigid, fields.values()))
-        case dict():
-            return set().union(*map(_rigid, tree.values()))
-        case list() | tuple():
-            return set().union(*map(_rigid, tree))
-        case _:
-            return set()
-
-
-def _native_writes(captured: Capture) -> dict[int, int]:
-    """Output → graph input whose array it becomes, where the array is a graph input."""
-    inputs = captured.guards[: len(captured.graph.inputs)]
-    places = {guard.source: k for k, guard in enumerate(inputs) if isinstance(guard, ArrayGuard)}
-    return {index: places[source] for source, index in captured.writes if source in places}
-
-
-def _layout(program: Program, slot: int, t: TensorType) -> tuple[int, ...] | None:
-    """Strides in bytes of an output that is not in C order."""
-    strides = program.layouts.get(slot)
-    return None if strides is None else tuple(s * t.dtype.itemsize for s in strides)
-
-
-def _plan(
-    captured: Capture,
-    program: Program,
-    steps: tuple[Step | HostStep, ...],
-    kernels: tuple[CompiledKernel, ...],
-    results: Results | None,
-) -> Plan:
-    made = [
-        Output(t.dtype, t.shape, slot, k in captured.scalar_outputs, _layout(program, slot, t))
-        for k, (slot, t) in enumerate(program.outputs)
-    ]
-    outputs: tuple[Output | Given, ...] = tuple(made)
-    if results is not None:
-        outputs = tuple(made[r.index] if isinstance(r, Out) else Given(r) for r in results.outputs)
-    machine = host()
-    total: Any = sum(len(k.groups) * seconds(s, machine) for k in kernels for s in k.kernel.stages)
-    return Plan(
-        guards=captured.guards,
-        positional=captured.positional,
-        slots=program.slots,
-        outputs=outputs,
-        steps=steps,
-        constants=program.constants,
-        temps=program.temps,
-        arena=program.arena,
-        single=results is not None and results.single,
-        finish=results.finish if results else None,
-        seconds=total,
-        disjoint=captured.disjoint,
-        keep=tuple(k.code for k in kernels),
-        open=_open(captured.guards),
-    )
-
-
-def _open(guards: Sequence[Any]) -> OpenSizes | None:
-    """What the plan leaves open, if anything is."""
-    conditions = in_force()
-    found = [
-        (symbol, index, axis)
-        for index, guard in enumerate(guards)
-        if isinstance(guard, ArrayGuard)
-        for axis, n in enumerate(guard.shape)
-        for symbol in symbols_of(n)
-    ]
-    if not found or conditions is None:
-        return None
-    return OpenSizes(tuple(found), conditions.about({symbol for symbol, _, _ in found}))
 
 
 __all__ = ["compile", "compile_capture"]

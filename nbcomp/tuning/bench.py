@@ -18,7 +18,7 @@ from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Buffer
 from nbcomp.measure.differences import ABSOLUTE_EPS, RELATIVE_EPS, difference
 from nbcomp.measure.timing import no_collection
-from nbcomp.pipeline import step_of
+from nbcomp.planning import step_of
 from nbcomp.record import Trace
 from nbcomp.runtime import interpret, memory
 from nbcomp.runtime.emit import address

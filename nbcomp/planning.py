@@ -1,0 +1,148 @@
+"""Compiled kernels as a plan: its steps in order, its guards, its outputs.
+
+Knows programs and what the run time takes; nothing of how kernels are made.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from nbcomp.compiled import CompiledKernel
+from nbcomp.conditions import in_force
+from nbcomp.frontend.result import Out
+from nbcomp.frontend.trace import Capture
+from nbcomp.graph.branches import If, While
+from nbcomp.graph.op import Op
+from nbcomp.loop.grammar import Buffer, For, Kernel
+from nbcomp.lowering.program import LibraryStep, Program
+from nbcomp.machine import host
+from nbcomp.returning import Results
+from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, OpenSizes, Output, Plan, Step
+from nbcomp.schedule.default import grain, seconds
+from nbcomp.settling import numbers
+from nbcomp.sizes import Size, Symbol, symbols_of
+from nbcomp.target.base import Stage
+from nbcomp.types import DType, TensorType, contiguous_strides
+
+Control = Callable[[If | While], Callable[..., Any]]  # compiles control flow
+
+
+def _layout(program: Program, slot: int, t: TensorType) -> tuple[int, ...] | None:
+    """Strides in bytes of an output that is not in C order."""
+    strides = program.layouts.get(slot)
+    return None if strides is None else tuple(s * t.dtype.itemsize for s in strides)
+
+
+def plan_of(
+    captured: Capture,
+    program: Program,
+    steps: tuple[Step | HostStep, ...],
+    kernels: tuple[CompiledKernel, ...],
+    results: Results | None,
+) -> Plan:
+    """The plan of a program whose kernels are compiled."""
+    made = [
+        Output(t.dtype, t.shape, slot, k in captured.scalar_outputs, _layout(program, slot, t))
+        for k, (slot, t) in enumerate(program.outputs)
+    ]
+    outputs: tuple[Output | Given, ...] = tuple(made)
+    if results is not None:
+        outputs = tuple(made[r.index] if isinstance(r, Out) else Given(r) for r in results.outputs)
+    machine = host()
+    total: Any = sum(len(k.groups) * seconds(s, machine) for k in kernels for s in k.kernel.stages)
+    return Plan(
+        guards=captured.guards,
+        positional=captured.positional,
+        slots=program.slots,
+        outputs=outputs,
+        steps=steps,
+        constants=program.constants,
+        temps=program.temps,
+        arena=program.arena,
+        single=results is not None and results.single,
+        finish=results.finish if results else None,
+        seconds=total,
+        disjoint=captured.disjoint,
+        keep=tuple(k.code for k in kernels),
+        open=_open(captured.guards),
+    )
+
+
+def _open(guards: Sequence[Any]) -> OpenSizes | None:
+    """What the plan leaves open, if anything is."""
+    conditions = in_force()
+    found = [
+        (symbol, index, axis)
+        for index, guard in enumerate(guards)
+        if isinstance(guard, ArrayGuard)
+        for axis, n in enumerate(guard.shape)
+        for symbol in symbols_of(n)
+    ]
+    if not found or conditions is None:
+        return None
+    return OpenSizes(tuple(found), conditions.about({symbol for symbol, _, _ in found}))
+
+
+def steps_of(
+    program: Program, kernels: dict[str, CompiledKernel], control: Control
+) -> Iterator[Step | HostStep]:
+    """The plan's steps: the stages of every kernel at each of its calls, and calls of NumPy."""
+    for step in program.steps:
+        if isinstance(step, LibraryStep):
+            yield _host_step(step, control)
+            continue
+        stages = kernels[step.kernel.name].code.stages
+        for n, stage in enumerate(stages):
+            yield step_of(step.kernel, n, stage, step.slot_of)
+
+
+def step_of(
+    kernel: Kernel, position: int, stage: Stage, slot_of: dict[str, int]
+) -> Step | HostStep:
+    """The step of a plan that runs a stage; `slot_of` has the slot of each memory."""
+    buffers = [kernel.buffers[k] for k in stage.buffers]
+    slots = tuple(slot_of[b.memory] for b in buffers)
+    if not isinstance(stage.run, int):
+        views = tuple(_view(s, b) for s, b in zip(slots, buffers, strict=True))
+        return HostStep(stage.run, views, (), stage.name)
+    loop = kernel.stages[position]
+    size = grain(loop, host()) if stage.parallel and isinstance(loop, For) else 0
+    return Step(stage.run, slots, stage.params, stage.extent, size, stage.name)
+
+
+def _view(slot: int, buffer: Buffer) -> tuple[int, DType, tuple[int, ...], tuple[int, ...]]:
+    size = buffer.dtype.itemsize
+    return slot, buffer.dtype, buffer.shape, tuple(s * size for s in buffer.strides)
+
+
+def _host_step(step: LibraryStep, control: Control) -> HostStep:
+    inputs = tuple((slot, t.dtype, t.shape, strides) for slot, t, strides in step.inputs)
+    outputs = tuple((slot, t.dtype, t.shape, bytes_strides(t)) for slot, t in step.outputs)
+    op = _fixed(step.node.op)
+    if isinstance(op, If | While):
+        return HostStep(control(op), inputs, outputs, op.name)
+    return HostStep(op.reference, inputs, outputs, f"numpy.{op.name}")
+
+
+def _fixed(op: Op) -> Op:
+    """An operator that NumPy runs, with the numbers it is told."""
+    found = {s for v in op.attributes().values() for s in _symbols(v)}
+    if not found:
+        return op
+    values = {symbol: operator.index(Size({(symbol,): 1})) for symbol in found}
+    made: Op = numbers(op, values)
+    return made
+
+
+def _symbols(value: Any) -> set[Symbol]:
+    """The symbols in an operator's attribute."""
+    if isinstance(value, tuple | list):
+        return set().union(*map(_symbols, value))
+    return symbols_of(value)
+
+
+def bytes_strides(t: TensorType) -> tuple[int, ...]:
+    """Strides in bytes of an array in C order."""
+    return tuple(s * t.dtype.itemsize for s in contiguous_strides(t.shape))
