@@ -209,6 +209,8 @@ class _Blocking:
 
     def stretches(self, rows: str, columns: str, width: int) -> Iterator[tuple[str, str]]:
         """Rows and columns of what whole tiles cover, and of the vectors and the lanes left."""
+        if not width:
+            raise ScheduleError("there are no columns")
         rest = self.extent(columns) % width
         lanes = rest % self.lanes if rest % self.lanes <= self.lanes // 2 else 0
         found = [columns]

@@ -124,6 +124,8 @@ class Choice:
 
     def _pair(self, a: tuple[Node, Any], b: tuple[Node, Any], name: str) -> Any:
         (one, kind), (other, kind2) = a, b
+        if kind[0] and kind2[0] and mixed(one, kind[1], other, kind2[1]):
+            raise Unsupported(mixed_words(name), here())
         python = kind[1] if kind[1] is kind2[1] else None
         if one.type != other.type:
             if one.shape or other.shape or not (kind[0] and kind2[0]):
@@ -251,6 +253,16 @@ def traced(
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biuf":
         return constant(np.asarray(value)), (isinstance(value, np.generic), None)
     return None
+
+
+def mixed(a: Node, p: type | None, b: Node, q: type | None) -> bool:
+    """Whether one of two scalars is a number of Python's and the other one of NumPy's, which count
+    differently; bools do not."""
+    return (p is None) != (q is None) and {a.type.dtype, b.type.dtype} != {BOOL}
+
+
+def mixed_words(name: str) -> str:
+    return f"whether `{name}` is a number of Python's or of NumPy's is known only at run time"
 
 
 def common(a: Node, p: type | None, b: Node, q: type | None) -> Any:

@@ -21,6 +21,8 @@ from nbcomp.frontend.script.branching import (
     common,
     described,
     link,
+    mixed,
+    mixed_words,
     needed,
     outer_nodes,
     results_of,
@@ -102,6 +104,11 @@ class Repeat:
         """The arrays that the body writes to, and the variables after it, found by tracing it once
         for nothing."""
         before = Contents(self.session, self.env.values())
+        start = dict(self.env)
+        for k, c in enumerate(self._carried()):
+            if c.scalar:  # a number that changes is not known in any round, the first one included
+                node = _named(c, _stand_in(k, c.start.type, c.start))
+                self.env[c.name] = _tracer(self.session, c, node)
         saved = dict(self.env)
         self.test()
         self.body()
@@ -110,7 +117,7 @@ class Repeat:
         kept = {n for n, v in saved.items() if type(v) is Tracer and self.env.get(n) is v}
         self.assigned = [n for n in self.assigned if n not in kept]
         before.take_back()
-        self._restore(saved)
+        self._restore(start)
         return found, values
 
     def _restore(self, saved: Env) -> None:
@@ -169,6 +176,8 @@ class Repeat:
     def _next(self, c: Carried, value: Any) -> Node | None:
         """A variable's value after a round; None where another type has to be carried."""
         found = traced(value)
+        if found is not None and c.scalar and mixed(c.start, c.python, found[0], found[1][1]):
+            raise Unsupported(mixed_words(c.name), here())
         if found is not None and found[0].type == c.start.type:
             return found[0]
         wider = common(c.start, c.python, found[0], found[1][1]) if found and c.scalar else None
