@@ -409,7 +409,8 @@ def _python_number(name: str, a: Any, b: Any, result: Any) -> Any:
             here(),
             "products, or an array of the dtype that is meant",
         )
-    if not (divides or name in FUNCTIONS):
+    bits = name in ("and", "or", "xor") and int in kinds
+    if not (divides or bits or name in FUNCTIONS):
         return result
     if kinds == {bool} or (divides and (is_traced(b) or not b)):
         raise Unsupported(

@@ -151,7 +151,7 @@ def _inner(x: Any) -> Any:
 
 def _helper(v: Any, low: Any = 0.0) -> Any:
     if v < low:
-        return low
+        return v + low
     return v * 2
 
 
