@@ -56,6 +56,8 @@ TAKES_NUMBERS = {
     np.inner,
     np.outer,
 }
+# Functions whose matrices are row-major, however the operands are laid out.
+PRODUCTS = {np.matmul, np.dot}
 # Functions whose results are laid out in an order of their own.
 ODD_LAYOUT = {
     np.einsum,
@@ -327,6 +329,8 @@ def _layout(node: Node, function: Any, args: tuple[Any, ...]) -> tuple[Any, bool
         return None, True
     if all(_row_major(a) for a in operands):
         return None, function not in ODD_LAYOUT
+    if function in PRODUCTS and len(node.shape) == 2:
+        return None, True
     elementwise = isinstance(function, np.ufunc) and function.signature is None
     if not elementwise and function is not np.where:
         return None, False

@@ -186,11 +186,13 @@ class Outputs:
             own = Own(storage.read.source)
             return ViewOf(own, self._checked(value)) if place.derived else own
         bases = list(storage.bases())
-        if any(id(other) in self._places for other in (*storage.doubts, *bases)):
+        places = len(self._places[id(storage)])
+        doubts = [d for d in storage.doubts if d is not storage or places > 1]
+        if any(id(other) in self._places for other in (*doubts, *bases)):
             raise self._unclear()
         if any(base.read is not None for base in bases):
             raise self._unclear()
-        if len(self._places[id(storage)]) == 1 and not read_only:
+        if places == 1 and not read_only:
             return Out(self.add(place.read()))
         base, turned = self._base(storage)
         return ViewOf(base, turned + place.views) if place.derived or turned else base

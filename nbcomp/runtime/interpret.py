@@ -122,7 +122,7 @@ def fits_but_for_lengths(plan: Plan, args: tuple[Any, ...]) -> bool:
     if plan.open is None or len(args) != plan.positional:
         return False
     found = sized.lengths(plan, partial(resolve, args=args), check=False)
-    return not isinstance(found, str) and mismatch(sized.with_numbers(plan, found), args) is None
+    return not isinstance(found, str) and mismatch(sized.guards_with(plan, found), args) is None
 
 
 def lengths(plan: Plan, args: tuple[Any, ...]) -> Lengths:

@@ -60,3 +60,9 @@ def with_numbers(plan: Plan, values: Lengths) -> Plan:
     for name in ("guards", "outputs", "steps", "temps", "arena", "finish"):
         change[name] = numbers(getattr(plan, name), values)
     return replace(plan, **change)
+
+
+def guards_with(plan: Plan, values: Lengths) -> Plan:
+    """The plan with its guards for these lengths, taken or not: good for nothing but to ask
+    whether they hold.  (The rest may have no value: 1 / n of no rows.)"""
+    return replace(plan, open=None, guards=numbers(plan.guards, values))

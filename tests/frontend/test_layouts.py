@@ -151,3 +151,16 @@ def zero_d(x: Any) -> Any:
 
 def test_zero_d(agree: Agree) -> None:
     agree(zero_d, A)
+
+
+@pytest.mark.parametrize("a", LAYOUTS)
+def test_new_matrices_are_row_major(a: Any, agree: Agree) -> None:
+    """A product's layout is known however the operands lie; a view of it is a result of its own."""
+    agree(lambda a: (a @ a.T).reshape(-1), a)
+    agree(lambda a: np.dot(a.T[:, ::-1], a[::-1]).reshape(-1, 1), a)
+
+
+@pytest.mark.parametrize("a", LAYOUTS)
+def test_a_doubtful_view_alone(a: Any, agree: Agree) -> None:
+    """View or copy of an array that nobody else sees: no matter which."""
+    agree(lambda a: np.take(a, [1, 0], axis=-1).reshape(-1), a)

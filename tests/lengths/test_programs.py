@@ -85,3 +85,16 @@ def test_types_name_lengths(name: str, rng: np.random.Generator) -> None:
     for length in (3, 100, 5000, 2, 4):
         check(compiled, program, length, rng)
     assert isinstance(types[0], TensorType)
+
+
+@pytest.mark.filterwarnings("ignore:.*(empty slice|Degrees of freedom|invalid value)")
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x.mean(0), lambda x: x.std(0), lambda x: x * 1.5 / len(x), lambda x: x[-1]],
+)
+def test_no_rows_after_some(function: Any, rng: np.random.Generator) -> None:
+    """What divides by a length has no value for 0 rows; its guards are asked all the same."""
+    program = Program(function, (("n", 784),))
+    compiled = nbcomp.compile(function, nbcomp.f32["n", 784])
+    for length in (5, 0, 1):
+        check(compiled, program, length, rng)
