@@ -18,7 +18,6 @@ import numpy as np
 
 import nbcomp
 from benchmarks.workloads import WORKLOADS, Array
-from nbcomp.jitted import entry_of
 from nbcomp.sizes import is_open
 
 ROUNDS = 15
@@ -100,7 +99,7 @@ def measured(name: str) -> Line:
     taken = [v for v in jitted.variants if v.mismatch(values) is None]
     opened = [v for v in taken if any(is_open(i.shape) for i in v.captured.inputs)]
     plan = opened[0].plan.open if opened else None
-    alone = entry_of(nbcomp.compile(workload.function, *values))
+    alone = nbcomp.compile(workload.function, *values).entry
     times = alternating(lambda: alone(*values), lambda: jitted(*values))
     ranges = ", ".join(plan.described()) if plan else "not open"
     before = len(jitted.variants)
@@ -124,7 +123,7 @@ def call_overhead() -> str:
     jitted = nbcomp.jit(lambda x: x + x)
     for n in (8, 12):
         jitted(x[:n].copy())
-    alone = entry_of(nbcomp.compile(lambda x: x + x, x))
+    alone = nbcomp.compile(lambda x: x + x, x).entry
     own, open_ = alternating(lambda: alone(x), lambda: jitted(x))
     return f"call on 16 float64: {own * 1e9:.0f} ns specialised, {open_ * 1e9:.0f} ns open"
 

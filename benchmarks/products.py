@@ -30,7 +30,6 @@ from benchmarks import machine
 from benchmarks.contest import environment
 from nbcomp.graph.passes import product_cost
 from nbcomp.graph.passes.product_cost import CLOCK, Product
-from nbcomp.jitted import entry_of
 from nbcomp.machine import host
 from nbcomp.measure.limits import limits
 from nbcomp.measure.timing import Call, Timing, alternate
@@ -112,7 +111,7 @@ def contestants(row: Row) -> dict[str, Callable[[], Any]]:
 
     def ours(*without: str) -> Callable[[], Any]:
         options = nbcomp.Options(without=frozenset(without))
-        call = entry_of(nbcomp.compile_for("llvm", options)(function, a, b))
+        call = nbcomp.compile_for("llvm", options)(function, a, b).entry
         return lambda: call(a, b)
 
     sides = {"generated": ours("blas"), "default": ours(), "NumPy": lambda: function(a, b)}
@@ -181,7 +180,7 @@ def model(kinds: str, dtypes: str) -> None:
         took = []
         for leave in ("blas", "generate"):
             options = nbcomp.Options(without=frozenset({leave}))
-            call = entry_of(nbcomp.compile_for("llvm", options)(row.function(), a, b))
+            call = nbcomp.compile_for("llvm", options)(row.function(), a, b).entry
             took.append(processor_time(partial(call, a, b)) * 1e6)
         wrong = (told[0] <= told[1]) != (took[0] <= took[1])
         chosen = "loops" if told[0] <= told[1] else "BLAS"

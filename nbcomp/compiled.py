@@ -25,6 +25,7 @@ from nbcomp.origin import Listing
 from nbcomp.provenance import Provenance, kernel_listing, provenance
 from nbcomp.record import Location, Remark, Trace
 from nbcomp.runtime import interpret
+from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import Plan
 from nbcomp.schedule.language import Schedule
 from nbcomp.settling import numbers
@@ -265,12 +266,26 @@ class Compiled:
         return exception(known[code - 1], detail) if 0 < code <= len(known) else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.entry(*args, **kwargs)
+
+    @cached_property
+    def entry(self) -> Callable[..., Any]:
+        """What a call of it calls: a builtin that runs just this compilation, natively where it
+        can, and raises NbcompError for other arguments than those it was compiled for."""
+        signature = self.capture.signature
+        native = NativeFunction(self.name, None, self._other_call, signature=signature)
+        if self.plain:
+            native.add(self.plan)
+        return native.callable
+
+    def _other_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that the native entry does not take."""
         values = bind(self.capture.signature, args, kwargs)
         why = self.mismatch(values)
         if why is not None and self.regimes is not None:
             other = self.regimes.taking(self, values, args, kwargs)
             if other is not None:
-                return other.run(values)
+                return other(*args, **kwargs)
         if why is not None:
             raise NbcompError(f"{self.name} was compiled for other arguments: {why}")
         return self.run(values)

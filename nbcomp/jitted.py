@@ -416,22 +416,6 @@ def _native(compiled: Compiled) -> bool:
     return compiled.plain
 
 
-def entry_of(compiled: Compiled) -> Any:
-    """A function that runs just this compilation, natively where it can: for timing it.
-
-    Raises NbcompError for other arguments than those it was compiled for.
-    """
-    entry = NativeFunction(
-        compiled.name,
-        None,
-        lambda args, kwargs: compiled(*args, **kwargs),
-        signature=_signature(compiled.function),
-    )
-    if _native(compiled):
-        entry.add(compiled.plan)
-    return entry.callable
-
-
 def _signature(function: Any) -> inspect.Signature | None:
     """The function's signature, None where Python cannot tell."""
     try:

@@ -48,6 +48,18 @@ def test_a_compiled_function_is_called_on_arrays() -> None:
     assert compiled.threads >= 1
 
 
+def test_a_call_is_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = nbcomp.compile(softmax, X)
+
+    def no_call(*args: Any) -> Any:
+        raise AssertionError("Python looked at the plan")
+
+    monkeypatch.setattr("nbcomp.runtime.interpret.execute", no_call)
+    monkeypatch.setattr("nbcomp.runtime.interpret.mismatch", no_call)
+    np.testing.assert_allclose(compiled(X), softmax(X), rtol=1e-14)
+    np.testing.assert_allclose(compiled(x=X), softmax(X), rtol=1e-14)
+
+
 def test_other_arguments_are_refused_with_the_reason() -> None:
     compiled = nbcomp.compile(softmax, X)
     for wrong, why in (

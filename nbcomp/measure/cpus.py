@@ -13,7 +13,6 @@ from typing import Any
 
 from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
-from nbcomp.jitted import entry_of
 from nbcomp.measure.arguments import kept, restore, twin
 from nbcomp.measure.comparison import Wanted, coarsest
 from nbcomp.measure.timing import BUSY, Call, Neighbours, Timing, alternate, quietly
@@ -163,7 +162,7 @@ def _checked(
 ) -> tuple[CpuRow, Callable[..., Any] | None]:
     """The row, and what to call to time it: None if the answer is wrong, or takes too long."""
     assert row.compiled is not None
-    call = entry_of(row.compiled)
+    call = row.compiled.entry
     begin = time.perf_counter()
     found = wanted.check(call)
     spent = time.perf_counter() - begin

@@ -14,7 +14,6 @@ from typing import Any
 
 from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
-from nbcomp.jitted import entry_of
 from nbcomp.loop.grammar import Call, walk
 from nbcomp.machine import host
 from nbcomp.measure.arguments import kept, restore, twin
@@ -142,7 +141,7 @@ class _Race:
             return
         entry.note = self.too_much(made, spare)
         if not entry.note:
-            self.check(entry, entry_of(made))
+            self.check(entry, made.entry)
 
     def too_much(self, made: Compiled, spare: float) -> str:
         """Why a variant is not run at all; empty when it may be."""

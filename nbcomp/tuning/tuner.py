@@ -19,7 +19,6 @@ from typing import Any
 
 from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError, ScheduleError
-from nbcomp.jitted import entry_of
 from nbcomp.machine import host
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare
 from nbcomp.measure.timing import Ratio, ratio
@@ -196,7 +195,7 @@ class Tuner:
         """Check a compiled program and, if there is time, time it in turn with the Python
         function."""
         writes, eps = bool(compiled.capture.writes), coarsest(compiled.captured)
-        what = (entry_of(compiled), self.reference, self.args, self.kwargs)
+        what = (compiled.entry, self.reference, self.args, self.kwargs)
         return compare(*what, seconds, writes, eps) if seconds else check(*what, writes, eps)
 
     # ---------------------------------------------------------------------------- searching
