@@ -22,6 +22,7 @@ _PUBLIC = {
     **dict.fromkeys(["TraceWarning", "export", "trace"], "nbcomp.capturing"),
     "GraphModule": "nbcomp.graph_module",
     "replace_pattern": "nbcomp.patterns",
+    "Library": "nbcomp.dispatch",
     "Interpreter": "nbcomp.graph.interpreter",
     "Transformer": "nbcomp.graph.interpreter",
     "op": "nbcomp.ops.by_name",

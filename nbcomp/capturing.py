@@ -18,8 +18,9 @@ from nbcomp.frontend.outputs import Outputs
 from nbcomp.frontend.result import Out, Static, Tree, leaves, resolve, with_leaves
 from nbcomp.frontend.trace import Capture, capture
 from nbcomp.graph.ir import Graph, Node, rewrite
-from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter, path_of, returned
+from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter, path_of
 from nbcomp.ops.nn import Linear
+from nbcomp.returning import returned
 from nbcomp.types import TensorType
 
 

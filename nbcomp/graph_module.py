@@ -32,7 +32,7 @@ from nbcomp.frontend.trace import Capture
 from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.editable_node import EditableNode, Literal
 from nbcomp.graph.interpreter import interpret
-from nbcomp.graph.ir import Graph, Node, apply
+from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Op
 from nbcomp.graph.script import code, script
 from nbcomp.pipeline import compile_capture
@@ -338,22 +338,6 @@ def inputs_of(captured: Capture) -> list[tuple[Node, Guard]]:
     """The graph's inputs, each with where it is read from."""
     inputs = captured.graph.inputs
     return list(zip(inputs, captured.guards[: len(inputs)], strict=True))
-
-
-def returned(leaf: Tree, outputs: Sequence[Node], places: Mapping[Source, Node]) -> Node | None:
-    """The node of an array that is returned: new, an input from its place, or a view of these."""
-    match leaf:
-        case Out(index, _):
-            return outputs[index]
-        case Own(source):
-            return places.get(source)
-        case ViewOf(base, views):
-            node = returned(base, outputs, places)
-            for view in views if node else ():
-                node = apply(view, node)  # type: ignore[arg-type]
-            return node
-        case _:
-            return None
 
 
 def path_of(source: Source) -> str:

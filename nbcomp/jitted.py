@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nbcomp.compiled import Compiled
+from nbcomp.dispatch import Library
 from nbcomp.errors import PACKAGE, NbcompError, Unsupported, users_frames
 from nbcomp.explained import Explained, explained
 from nbcomp.frontend.bytecode.capture import Break, Places, break_of, supported_version
@@ -30,6 +31,7 @@ from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, signature_of
 from nbcomp.frontend.trace import capture as capture_by_tracing
 from nbcomp.openings import OpenLengths, of_annotations
+from nbcomp.options import EVERYTHING, Options
 from nbcomp.parts import GENERATORS, Parts, Recompilation, signature_key, why_whole
 from nbcomp.pipeline import compile_captured
 from nbcomp.record import Location, Remark
@@ -52,11 +54,11 @@ class Jit(Callable):
     `compiled` is the newest `Compiled`, `variants` are all of them that take whole calls; `lengths`
     are those of arrays that are left open, since they differ from call to call; `parts`
     has those of a function with graph breaks, `breaks` where these are; `fallbacks` says what ran
-    in NumPy instead.  `__wrapped__` is the Python function.
+    in NumPy instead.  `__wrapped__` is the Python function, `options` are how it is compiled.
     """
 
-    def __init__(self, function: Any, python: Any = None) -> None:
-        self.__wrapped__ = function
+    def __init__(self, function: Any, python: Any = None, options: Options = EVERYTHING) -> None:
+        self.__wrapped__, self.options = function, options
         self._python = python or function  # what runs where nothing is compiled
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
@@ -96,6 +98,10 @@ class Jit(Callable):
             return self.in_parts(args, kwargs)
         self._native.connect(self)
         return self._native.callable(*args, **kwargs)
+
+    def anew(self) -> Jit:
+        """The same function without variants."""
+        return Jit(self.__wrapped__, options=self.options)
 
     def watch(self, call: Any) -> None:
         """Let calls of this function go to `call` instead; None ends that."""
@@ -202,9 +208,15 @@ class Jit(Callable):
         assert function is not None
         with self._lock:
             if self.parts is None:
-                self.parts = Parts(function, _partner, self)
+                self.parts = Parts(function, self._partner, self, self.options)
                 if not self.variants:
                     self.disconnect()
+
+    def _partner(self, function: Any) -> Jit:
+        """A helper that this function, in parts, calls."""
+        made = Jit(function, options=self.options)
+        made.quiet = True
+        return made
 
     def in_parts(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function in parts."""
@@ -294,12 +306,13 @@ class Jit(Callable):
         if self.lengths:
             capture = functools.partial(self._capture, args, kwargs, self.lengths.names)
             try:
-                made = compile_captured(function, capture, opened=True)
+                made = compile_captured(function, capture, options=self.options, opened=True)
                 self.lengths.close(made)
                 return made
             except Exception as error:  # if it is the user's, it is raised once more
                 note = Remark("missed", "lengths", f"lengths are not left open: {error}")
-        made = compile_captured(function, functools.partial(self._capture, args, kwargs))
+        capture = functools.partial(self._capture, args, kwargs)
+        made = compile_captured(function, capture, options=self.options)
         if note is not None:
             made.trace.heard.append(note)
         return made
@@ -431,13 +444,6 @@ def _definition(function: Any) -> tuple[int, ...]:
     return tuple(id(getattr(python, name, None)) for name in names)
 
 
-def _partner(function: Any) -> Jit:
-    """A helper that another function in parts calls."""
-    made = Jit(function)
-    made.quiet = True
-    return made
-
-
 def _unknown_version() -> Remark:
     version = ".".join(map(str, sys.version_info[:2]))
     return Remark(
@@ -460,7 +466,7 @@ def python_of(function: Any) -> types.FunctionType | None:
     return function if isinstance(function, types.FunctionType) else None
 
 
-def jit(function: Any) -> Any:
+def jit(function: Any = None, *, libraries: Sequence[Library] = ()) -> Any:
     """A function that compiles itself on its first call with each signature, then runs natively.
 
     Arguments and results are those of the function.  Where its graph breaks (at a `print`, a branch
@@ -469,15 +475,22 @@ def jit(function: Any) -> Any:
     `NumpyFallback` warning.
 
     Of a class, as a decorator, the method that computes is compiled: `forward`, or `__call__`.
+    libraries: whose routines are called where their patterns are found (`nbcomp.Library`).
+    Without a function, a decorator with these options.
     """
+    options = Options(libraries=tuple(libraries))
+    if function is None:
+        return functools.partial(jit, libraries=libraries)
     if isinstance(function, Jit):
-        return function
+        if options in (EVERYTHING, function.options):
+            return function
+        function = function.__wrapped__
     if isinstance(function, type):
-        return _jit_class(function)
-    return Jit(function)
+        return _jit_class(function, options)
+    return Jit(function, options=options)
 
 
-def _jit_class(cls: Any) -> Any:
+def _jit_class(cls: Any, options: Options) -> Any:
     """The class, its computing method compiled; all instances share the compiled variants."""
     name = "forward" if hasattr(cls, "forward") else "__call__"
     method = inspect.getattr_static(cls, name, None)
@@ -487,5 +500,5 @@ def _jit_class(cls: Any) -> Any:
         raise TypeError(f"{cls.__name__} has no method forward or __call__ to compile")
     # A module that is told so hands plain arrays to its `forward`, as compiled code takes them.
     told = getattr(cls, "with_compiled_forward", None)
-    setattr(cls, name, Jit(method, told(method) if told else None))
+    setattr(cls, name, Jit(method, told(method) if told else None, options))
     return cls

@@ -52,6 +52,13 @@ OPTIMISATIONS = (
 NAMES = tuple(o.name for o in OPTIMISATIONS)
 
 
+class Routines(Protocol):
+    """Routines that a user brought along, each with when it is called (`dispatch.Library`)."""
+
+    name: str
+    rules: list[Any]
+
+
 class Written(Protocol):
     """A schedule that somebody wrote for a kernel (`schedule.language.Schedule`)."""
 
@@ -63,12 +70,14 @@ class Written(Protocol):
 class Options:
     """A compilation leaves out the optimisations named in `without`; by default it does them all.
 
-    schedules: (name of a kernel, the schedule it gets in place of the default one).  Raises
-    ValueError for a name that is not in `OPTIMISATIONS`.
+    schedules: (name of a kernel, the schedule it gets in place of the default one).  libraries:
+    whose routines are called where their patterns are found (`nbcomp.Library`).  Raises ValueError
+    for a name that is not in `OPTIMISATIONS`.
     """
 
     without: frozenset[str] = frozenset()
     schedules: tuple[tuple[str, Written], ...] = ()
+    libraries: tuple[Routines, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.without, str):

@@ -28,6 +28,7 @@ from nbcomp.frontend.bytecode.instructions import decode
 from nbcomp.frontend.bytecode.outline import Outlined, Stub, variables
 from nbcomp.frontend.lift import HELD_ARRAY
 from nbcomp.frontend.location import location_of
+from nbcomp.options import EVERYTHING, Options
 from nbcomp.pipeline import compile_captured
 from nbcomp.record import Location, Remark
 from nbcomp.runtime import interpret
@@ -76,13 +77,17 @@ class Parts:
     """A function in parts.  `breaks` by instruction, `recompilations` in order.
 
     substitute: gives what Python calls in place of a function of the user's that has breaks of its
-    own; in place of this one it calls `own`.
+    own; in place of this one it calls `own`.  options: how parts are compiled.
     """
 
     def __init__(
-        self, function: types.FunctionType, substitute: Callable[[Any], Any], own: Any
+        self,
+        function: types.FunctionType,
+        substitute: Callable[[Any], Any],
+        own: Any,
+        options: Options = EVERYTHING,
     ) -> None:
-        self.function, self._substitute = function, substitute
+        self.function, self._substitute, self.options = function, substitute, options
         self.code = function.__code__
         self.instructions = decode(self.code)
         self.live = flow.live(self.code, self.instructions)
@@ -283,7 +288,7 @@ class Region:
             return part.capture
 
         try:
-            made = compile_captured(parts.function, capture)
+            made = compile_captured(parts.function, capture, options=parts.options)
         except Unsupported as error:
             self._nothing(key, error, bool(varying))
             return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -19,10 +19,12 @@ import numpy as np
 
 from nbcomp.compiled import Compiled, CompiledKernel, Regimes
 from nbcomp.conditions import Conditions
+from nbcomp.dispatch import dispatching
 from nbcomp.errors import NbcompError, PassError, ScheduleError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.result import Out, Tree, bind
 from nbcomp.frontend.trace import Capture, capture, signature_of
+from nbcomp.function_pattern import Pass
 from nbcomp.graph.branches import If, While, repeat
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Input
@@ -62,7 +64,7 @@ from nbcomp.types import TensorType
 G = TypeVar("G", Graph, FusedGraph)
 R = TypeVar("R", Graph, FusedGraph)
 
-GRAPH_PASSES: tuple[Callable[[Graph], Graph], ...] = (
+GRAPH_PASSES: tuple[Pass, ...] = (
     choose_windows,
     expand,
     choose_products,
@@ -259,15 +261,26 @@ def _with_strides(captured: Capture) -> Graph:
 
 def _graph_passes(graph: Graph, trace: Trace, options: Options) -> FusedGraph:
     done: list[str] = []
-    for step in GRAPH_PASSES:
-        if step is choose_products and not options.does("blas"):
-            step = generate_products
-        elif step is choose_products and not options.does("generate"):
-            step = call_products
-        if options.does(step.__name__):  # a pass that is no optimisation is always done
-            graph = _run(step, graph, trace, done)
+    for step in _passes(options):
+        graph = _run(step, graph, trace, done)
     fused = _run(fuse if options.does("fuse") else separate, graph, trace, done)
     return _run(share, fused, trace, done)
+
+
+def _passes(options: Options) -> Iterator[Pass]:
+    """The passes before fusion that are to be done; one that is no optimisation always is."""
+    before: list[Pass] = []
+    for step in GRAPH_PASSES:
+        if step is choose_products:
+            if options.libraries:
+                yield dispatching(options.libraries, before)
+            if not options.does("blas"):
+                step = generate_products
+            elif not options.does("generate"):
+                step = call_products
+        if options.does(step.__name__):
+            before.append(step)
+            yield step
 
 
 def _run(step: Callable[[G], R], graph: G, trace: Trace, done: list[str]) -> R:

@@ -18,7 +18,9 @@ from nbcomp.graph.op import Op
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import LibraryStep, Program
 from nbcomp.machine import host
+from nbcomp.ops.external import CFunction, External, Operand
 from nbcomp.returning import Results
+from nbcomp.runtime.foreign import Pointer, foreign_call
 from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, OpenSizes, Output, Plan, Step
 from nbcomp.schedule.default import grain, seconds
 from nbcomp.settling import numbers
@@ -91,7 +93,8 @@ def steps_of(
     """The plan's steps: the stages of every kernel at each of its calls, and calls of NumPy."""
     for step in program.steps:
         if isinstance(step, LibraryStep):
-            yield _host_step(step, control)
+            native = isinstance(step.node.op, External) and step.node.op.c
+            yield _foreign_step(step, native) if native else _host_step(step, control)
             continue
         stages = kernels[step.kernel.name].code.stages
         for n, stage in enumerate(stages):
@@ -123,7 +126,23 @@ def _host_step(step: LibraryStep, control: Control) -> HostStep:
     op = _fixed(step.node.op)
     if isinstance(op, If | While):
         return HostStep(control(op), inputs, outputs, op.name)
+    if isinstance(op, External):
+        return HostStep(op.routine.call, inputs, outputs, op.routine.name, into=True)
     return HostStep(op.reference, inputs, outputs, f"numpy.{op.name}")
+
+
+def _foreign_step(step: LibraryStep, function: CFunction) -> Step:
+    """The call of a C function, with the result's pointer first among the slots."""
+    assert isinstance(step.node.op, External)
+    types = [t for _, t in step.outputs] + [t for _, t, _ in step.inputs]
+    slots = [slot for slot, _ in step.outputs] + [slot for slot, _, _ in step.inputs]
+    operands = [Operand(k - 1, t) for k, t in enumerate(types)]
+    passed = [
+        Pointer(a.position + 1) if isinstance(a, Operand) else a
+        for a in function.arguments(*operands)
+    ]
+    call = foreign_call(function.address, passed, function.by_reference)
+    return Step(call.address, tuple(slots), call.params, name=step.node.op.routine.name)
 
 
 def _fixed(op: Op) -> Op:

@@ -6,12 +6,13 @@ here, the rest is put together in Python.  Knows captures and trees of results.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, rebuild
 from nbcomp.frontend.trace import Capture
+from nbcomp.graph.ir import Node, apply
 from nbcomp.runtime.plan import ArrayGuard, Source
 
 
@@ -116,3 +117,19 @@ def native_writes(captured: Capture) -> dict[int, int]:
     inputs = captured.guards[: len(captured.graph.inputs)]
     places = {guard.source: k for k, guard in enumerate(inputs) if isinstance(guard, ArrayGuard)}
     return {index: places[source] for source, index in captured.writes if source in places}
+
+
+def returned(leaf: Tree, outputs: Sequence[Node], places: Mapping[Source, Node]) -> Node | None:
+    """The node of an array that is returned: new, an input from its place, or a view of these."""
+    match leaf:
+        case Out(index, _):
+            return outputs[index]
+        case Own(source):
+            return places.get(source)
+        case ViewOf(base, views):
+            node = returned(base, outputs, places)
+            for view in views if node else ():
+                node = apply(view, node)  # type: ignore[arg-type]
+            return node
+        case _:
+            return None

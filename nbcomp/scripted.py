@@ -8,10 +8,12 @@ raised as it stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from nbcomp.dispatch import Library
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.script.capture import capture
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
@@ -20,6 +22,7 @@ from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.script import code
 from nbcomp.jitted import Jit
+from nbcomp.options import EVERYTHING, Options
 from nbcomp.runtime.plan import Plan
 
 
@@ -70,14 +73,18 @@ class Script(Jit):
         return f"<nbcomp.script {self.__qualname__}: {len(self.variants)} signatures compiled>"
 
 
-def script(function: Any) -> Any:
+def script(function: Any = None, *, libraries: Sequence[Library] = ()) -> Any:
     """A function compiled from its source: `if`, `while`, `for`, `break`, `return`, loops over the
     elements of arrays, and everything `jit` compiles.
 
     A decorator, or a call: `fast = nbcomp.script(f)`.  Whole numbers are 64 bits wide and checked.
+    libraries: as of `jit`.
     """
-    if isinstance(function, Script):
+    options = Options(libraries=tuple(libraries))
+    if function is None:
+        return partial(script, libraries=libraries)
+    if isinstance(function, Script) and options in (EVERYTHING, function.options):
         return function
     if isinstance(function, Jit):
         function = function.__wrapped__
-    return type("Script", (Script,), {})(function)
+    return type("Script", (Script,), {})(function, options=options)

@@ -14,6 +14,12 @@ import numpy as np
 from nbcomp.errors import NbcompError
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input
+from nbcomp.sizes import Size
+from nbcomp.types import TensorType
+
+# Operators whose operands may change places.
+_LOGIC = [f"{kind}_{fn}" for kind in ("logical", "bitwise") for fn in ("and", "or", "xor")]
+COMMUTE = {"add", "multiply", "maximum", "minimum", "fmax", "fmin", "equal", "not_equal", *_LOGIC}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,33 +36,57 @@ class Match:
 
 
 def match(pattern: Graph, anchor: Node, exact: bool = True) -> Match | None:
-    """The pattern with its output at this node.
+    """The pattern with its output at this node; operands that may change places are found in
+    either order.
 
     exact: operators agree in their attributes, constants in their values; otherwise, in what they
     are only.
     """
     (root,) = pattern.outputs
-    bound: dict[Node, Node] = {}
-    stack = [(root, anchor)]
-    while stack:
-        wanted, found = stack.pop()
-        if wanted in bound:
-            if bound[wanted] is not found:
-                return None
-            continue
-        if not isinstance(wanted.op, Input):
-            if not _alike(wanted, found, exact) or len(wanted.inputs) != len(found.inputs):
-                return None
-            stack.extend(zip(wanted.inputs, found.inputs, strict=True))
-        elif exact and wanted.type != found.type:
-            return None
-        bound[wanted] = found
+    bound = _bound([(root, anchor)], {}, exact)
+    if bound is None:
+        return None
     inner = [n for n in pattern.nodes if not isinstance(n.op, Input | Constant) and n in bound]
     return Match(
         anchor,
         {n: bound[n] for n in pattern.inputs if n in bound},
         tuple(bound[n] for n in inner),
     )
+
+
+def _bound(
+    stack: list[tuple[Node, Node]], bound: dict[Node, Node], exact: bool
+) -> dict[Node, Node] | None:
+    """What each node of the pattern stands for, given what is found so far and pairs to compare."""
+    while stack:
+        wanted, found = stack.pop()
+        if wanted in bound:
+            if bound[wanted] is not found:
+                return None
+            continue
+        bound[wanted] = found
+        if isinstance(wanted.op, Input):
+            if exact and not _same_type(wanted.type, found.type):
+                return None
+            continue
+        if not _alike(wanted, found, exact) or len(wanted.inputs) != len(found.inputs):
+            return None
+        pairs = list(zip(wanted.inputs, found.inputs, strict=True))
+        if wanted.op.name in COMMUTE:
+            crossed = list(zip(wanted.inputs, reversed(found.inputs), strict=True))
+            return _bound([*stack, *pairs], dict(bound), exact) or _bound(
+                [*stack, *crossed], bound, exact
+            )
+        stack.extend(pairs)
+    return bound
+
+
+def _same_type(wanted: TensorType, found: TensorType) -> bool:
+    """Whether types agree, as far as lengths are known."""
+    if wanted.dtype != found.dtype or wanted.ndim != found.ndim:
+        return False
+    pairs = zip(wanted.shape, found.shape, strict=True)
+    return all(isinstance(n, Size) or n == m for m, n in pairs)
 
 
 def _alike(wanted: Node, found: Node, exact: bool) -> bool:

@@ -225,7 +225,17 @@ class Windowed(Op):
 
 @dataclass(frozen=True)
 class Library(Op):
-    """Runs its NumPy `reference`: a visible call of a library routine."""
+    """Runs its NumPy `reference`: a visible call of a library routine.
+
+    brought: it runs a routine that somebody brought along; the reference is what that means.
+    """
+
+    brought: ClassVar[bool] = False
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether it takes operands in C order only."""
+        return False
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from nbcomp.types import TensorType
 SEED = 0  # of inputs made up from annotations
 
 Namespace = dict[str, Any]
+Way = Callable[[Any], Any]  # how functions are compiled: `nbcomp.jit`, perhaps with options
 
 
 @dataclass
@@ -98,7 +99,7 @@ def _show_without_frames(shell: Any) -> None:
 
 
 def run_cell(
-    shell: InteractiveShell, text: str, inputs: str = "", way: Callable[[Any], Any] | None = None
+    shell: InteractiveShell, text: str, inputs: str = "", way: Way | None = None
 ) -> Outcome:
     """Execute a cell as Python does, the functions it defines compiled (`way`: by `nbcomp.jit`).
 
@@ -151,7 +152,7 @@ def _run(
     name: str,
     recording: Recording,
     defined: list[str],
-    way: Callable[[Any], Any] | None = None,
+    way: Way | None = None,
 ) -> Any:
     """Execute the statements one by one; the value of the last one if it is an expression."""
     __tracebackhide__ = True
@@ -163,7 +164,7 @@ def _run(
     for statement in tree.body:
         recording.begin()
         if statement is tree.body[-1] and not _defines(statement):
-            value = _run_last(shell, statement, name, recording)
+            value = _run_last(shell, statement, name, recording, way)
         else:
             exec(_code(shell, ast.Module([statement], []), name, "exec"), namespace)
         for new in compile_definitions(namespace, name, way):
@@ -209,9 +210,7 @@ def _cell_number(shell: InteractiveShell) -> int:
     return len(history.input_hist_parsed) - 1 if history else shell.execution_count
 
 
-def compile_definitions(
-    namespace: Namespace, filename: str, way: Callable[[Any], Any] | None = None
-) -> list[str]:
+def compile_definitions(namespace: Namespace, filename: str, way: Way | None = None) -> list[str]:
     """Replace each function that was defined in this cell by its compiled form; their names, in
     order.  way: what compiles, `nbcomp.jit` unless another is given.
     """
@@ -230,8 +229,8 @@ def compile_definitions(
 class _Redirect(ast.NodeTransformer):
     """Sends calls of objects of the notebook's classes through their compiled form, noted."""
 
-    def __init__(self, namespace: Namespace, recording: Recording) -> None:
-        self.namespace, self.recording = namespace, recording
+    def __init__(self, namespace: Namespace, recording: Recording, way: Way | None = None) -> None:
+        self.namespace, self.recording, self.way = namespace, recording, way or nbcomp.jit
         self.recorders: Namespace = {}
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -240,7 +239,7 @@ class _Redirect(ast.NodeTransformer):
         value = self.namespace.get(callee)
         if _is_model(value):
             stand_in = f"_nbcomp_{callee}"
-            self.recorders[stand_in] = self.recording.recorder(nbcomp.jit(value))
+            self.recorders[stand_in] = self.recording.recorder(self.way(value))
             node.func = ast.copy_location(ast.Name(stand_in, ast.Load()), node.func)
         return node
 
@@ -253,11 +252,13 @@ def _is_model(value: object) -> bool:
     return callable(value) and (own or (module is not None and isinstance(value, module.Module)))
 
 
-def _run_last(shell: InteractiveShell, last: ast.stmt, name: str, recording: Recording) -> Any:
+def _run_last(
+    shell: InteractiveShell, last: ast.stmt, name: str, recording: Recording, way: Way | None
+) -> Any:
     """Execute the last statement; its value if it is an expression."""
     __tracebackhide__ = True
     namespace = shell.user_ns
-    redirect = _Redirect(namespace, recording)
+    redirect = _Redirect(namespace, recording, way)
     redirect.visit(last)
     namespace.update(redirect.recorders)
     try:
@@ -270,10 +271,17 @@ def _run_last(shell: InteractiveShell, last: ast.stmt, name: str, recording: Rec
             namespace.pop(stand_in, None)
 
 
-def call_of(shell: InteractiveShell, expression: str, inputs: str = "", keep: bool = False) -> Call:
+def call_of(
+    shell: InteractiveShell,
+    expression: str,
+    inputs: str = "",
+    keep: bool = False,
+    way: Way | None = None,
+) -> Call:
     """The call that an expression like `f(x, y)`, or the name of a function, stands for, executed.
 
-    A plain function is compiled for it; with `keep`, its name stands for the compiled one then.
+    A plain function is compiled for it, and any function if there is a `way` to do so; with `keep`,
+    its name stands for the compiled one then.
     """
     __tracebackhide__ = True
     namespace = shell.user_ns
@@ -286,7 +294,7 @@ def call_of(shell: InteractiveShell, expression: str, inputs: str = "", keep: bo
         return eval(compile(ast.Expression(part), "<call>", "eval"), namespace)
 
     if isinstance(node, ast.Call):
-        function = _compiled(value_of(node.func))
+        function = _compiled(value_of(node.func), way)
         # `collect(…)` evaluates the arguments exactly as the call itself would.
         collect = ast.Call(ast.Name("_nbcomp_collect", ast.Load()), node.args, node.keywords)
         namespace["_nbcomp_collect"] = lambda *args, **kwargs: Call(function, args, kwargs)
@@ -295,23 +303,24 @@ def call_of(shell: InteractiveShell, expression: str, inputs: str = "", keep: bo
         finally:
             del namespace["_nbcomp_collect"]
     elif isinstance(node, (ast.Name, ast.Attribute)):
-        call = call_with_inputs(_compiled(value_of(node)), namespace, inputs)
+        call = call_with_inputs(_compiled(value_of(node), way), namespace, inputs)
     else:
         raise UsageError(f"expected a call such as f(x), not {expression!r}")
     call.make()
     if keep and isinstance(callee, ast.Name):
         old = namespace.get(callee.id)
-        if isinstance(old, FunctionType) and call.function.__wrapped__ is old:
+        plain = old.__wrapped__ if way is not None and is_compiled(old) else old
+        if isinstance(plain, FunctionType) and call.function.__wrapped__ is plain:
             namespace[callee.id] = call.function
     return call
 
 
-def _compiled(value: Any) -> Any:
+def _compiled(value: Any, way: Way | None = None) -> Any:
     if not callable(value):
         raise UsageError(f"expected a function, not a {type(value).__name__}")
     if why := why_not(value):
         raise UsageError(why)
-    return value if is_compiled(value) else nbcomp.jit(value)
+    return value if is_compiled(value) and way is None else (way or nbcomp.jit)(value)
 
 
 def _named(namespace: Namespace, name: str) -> Any:

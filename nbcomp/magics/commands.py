@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from nbcomp.display.view.view import SECTIONS
 from nbcomp.display.view.words import count
 from nbcomp.magics.cell import (
     UsersFrames,
+    Way,
     call_of,
     compiled_named,
     function_named,
@@ -140,6 +142,7 @@ class CompilerMagics(Magics):
     )
     @argument("--inputs", "-i", type=unquoted, default="", help='arguments, such as "x, y"')
     @argument("--script", action="store_true", help="compile the source: loops, if and while too")
+    @argument("--library", default="", help="the variable of an nbcomp.Library to call routines of")
     @argument("--check", action="store_true", help="run every level; name the first wrong one")
     @argument(
         "--measure",
@@ -177,12 +180,12 @@ class CompilerMagics(Magics):
         args = parse_argstring(self.compile, line)
         chosen = options(args)
         with UsersFrames(self.notebook):
-            search = _search(args)
+            search, way = _search(args), self._way(args)
             if cell is not None:
-                way = nbcomp.script if args.script else nbcomp.jit
-                return self._cell(cell, args.inputs, args.html, chosen, way, search)
+                compiler = way or (nbcomp.script if args.script else nbcomp.jit)
+                return self._cell(cell, args.inputs, args.html, chosen, compiler, search)
             if args.call:
-                call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=True)
+                call = call_of(self.notebook, " ".join(args.call), args.inputs, True, way)
                 if search is not None:
                     with Progress(self.notebook) as progress:
                         search(call, progress)
@@ -192,6 +195,17 @@ class CompilerMagics(Magics):
                 raise UsageError("nothing was compiled yet")
             self.last = marked(self.last)
             return self.last
+
+    def _way(self, args: Any) -> Way | None:
+        """How functions are compiled, if the options say it."""
+        names = unquoted(args.library).replace(",", " ").split()
+        if not names:
+            return None
+        libraries = [self.notebook.user_ns.get(name) for name in names]
+        for name, library in zip(names, libraries, strict=True):
+            if not hasattr(library, "rules"):
+                raise UsageError(f"--library takes the name of an nbcomp.Library, not {name}")
+        return partial(nbcomp.script if args.script else nbcomp.jit, libraries=libraries)
 
     def _report(
         self, call: Call, chosen: Options, page: str, say: Callable[[str], None] = lambda _: None

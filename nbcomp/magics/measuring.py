@@ -9,7 +9,6 @@ from functools import partial
 from types import CellType, FunctionType
 from typing import Any
 
-import nbcomp
 from nbcomp.display.bundle import Report
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
@@ -141,7 +140,7 @@ class _Measuring:
         """The same across batch sizes."""
         python = self.call.function.__wrapped__
         return scaling(
-            nbcomp.jit(python),  # a copy, so that the function keeps no variant for every size
+            self.call.function.anew(),  # so that the function keeps no variant for every size
             self.reference,
             self.call.args,
             self.call.kwargs,

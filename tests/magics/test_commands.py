@@ -230,3 +230,18 @@ def test_a_page_has_what_was_measured(data: Any, tmp_path: Any) -> None:
     data.value("%%compile --sizes 1,2\ndef shown(x):\n    return x + 1\nshown(x)")
     path = data.names["shown"].report(tmp_path / "shown.html")
     assert "not compared with NumPy" not in path.read_text()
+
+
+def test_a_library_of_the_notebook(quick: Any) -> None:
+    quick.value(
+        "import nbcomp\n"
+        "mylib = nbcomp.Library('mylib')\n"
+        "@mylib.routine(lambda x, y: x @ y)\n"
+        "def product(x, y):\n    return x @ y\n"
+        "def f(x):\n    return x @ x + 1\n"
+        "x = np.ones((4, 4))"
+    )
+    assert "mylib.product" in str(quick.value("%compile f(x) --library mylib"))
+    quick.value("%%compile --library mylib\ndef g(x):\n    return x @ x\ng(x)")
+    assert "library_call" in quick.names["g"].compiled.text("graph")
+    assert "the name of an nbcomp.Library, not g" in usage_error(quick, "%compile f(x) --library g")

@@ -16,6 +16,7 @@ from nbcomp.graph.op import Constant, Input
 from nbcomp.loop.grammar import Call, walk
 from nbcomp.measure.comparison import Comparison
 from nbcomp.measure.timing import BUSY
+from nbcomp.ops.external import External
 
 FEW_ULP = 64  # beyond this a difference is said by the size of the whole answer
 
@@ -26,7 +27,7 @@ def sentences(
     """The status word, and the sentences below the title."""
     status, speed = _speed_sentence(comparison)
     found = [_compile_sentence(compiled), *_lengths_sentence(compiled), *speed]
-    found.append(_difference_sentence(comparison))
+    found.append(_difference_sentence(compiled, comparison))
     found.append(_check_sentence(checks))
     target = str(compiled.target)
     threads = "" if "thread" in target else f"{count(compiled.threads, 'thread')}, "
@@ -44,7 +45,8 @@ def title(compiled: Compiled) -> str:
     total = operators(compiled.captured.nodes).total()
     made = len(compiled.kernels)
     own = {kernel.name for kernel in compiled.kernels}
-    calls = ["numpy" for group in compiled.groups if group.name not in own]
+    others = [group for group in compiled.groups if group.name not in own]
+    calls = [routine for group in others for routine in _routines(group.nodes) or ["numpy"]]
     for kernel in compiled.kernels:
         once = [s.fn for s in walk(kernel.kernel.stages) if isinstance(s, Call)]
         calls += once * len(kernel.groups)
@@ -54,6 +56,11 @@ def title(compiled: Compiled) -> str:
     often = f" called {run} times" if run > made else ""
     where = f"{count(made, 'kernel')}{often}"
     return f"{compiled.name}: {count(total, 'operator')} in {where}{library}"
+
+
+def _routines(nodes: Sequence[Node]) -> list[str]:
+    """The routines of the user's libraries that are called."""
+    return [n.op.routine.name for n in nodes if isinstance(n.op, External)]
 
 
 def _compile_sentence(compiled: Compiled) -> str:
@@ -89,11 +96,13 @@ def others_words(cores: float) -> str:
     return f"other programs kept {cores:.1f} cores busy meanwhile"
 
 
-def _difference_sentence(comparison: Comparison | None) -> str:
+def _difference_sentence(compiled: Compiled, comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
     if not comparison.agrees:
-        return f"WRONG ANSWER: {comparison.problem}. Please report this as a bug of nbcomp"
+        brought = _routines([n for group in compiled.groups for n in group.nodes])
+        whose = f"; unless {' or '.join(brought)} is wrong" if brought else ""
+        return f"WRONG ANSWER: {comparison.problem}. Please report this as a bug of nbcomp{whose}"
     if comparison.ulp == 0:
         return "the answer is NumPy's, bit for bit"
     amount = f"largest difference from NumPy's answer {comparison.absolute:.2g}"

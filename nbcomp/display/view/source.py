@@ -30,6 +30,8 @@ LABELS = {
     ("library", "applied"): "BLAS",
     ("library", "missed"): "not in BLAS",
     ("library", "analysis"): "NumPy's routine",
+    ("routine", "applied"): "library call",
+    ("routine", "missed"): "no library call",
     ("loops", "applied"): "generated",
     ("recompute", "applied"): "recomputed",
     ("store", "applied"): "kept for a row",

@@ -107,6 +107,8 @@ def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
     """Which inputs must be copied first."""
     if node.op.name == "reshape":
         return [not _contiguous(i) for i in inputs]
+    if isinstance(node.op, Library) and node.op.contiguous:
+        return [not _contiguous(i) for i in inputs]
     if isinstance(node.op, Library | Control):
         return [isinstance(i.op, View | Source) for i in inputs]
     if isinstance(node.op, Contract):
@@ -122,7 +124,10 @@ def _why_whole(node: Node) -> tuple[str, str]:
     if node.op.name == "reshape":
         return "a reshape counts on elements in C order", order
     if isinstance(node.op, Library):
-        return f"NumPy's {node.op.name} takes whole arrays", ""
+        if node.op.contiguous:
+            return "functions of C get their operands in C order", order
+        who = "a routine in Python" if node.op.brought else f"NumPy's {node.op.name}"
+        return f"{who} takes whole arrays", ""
     if isinstance(node.op, Windowed):
         return f"{node.op.name} walks over an array with plain strides", order
     return "BLAS reads matrices with a contiguous row or column", order

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from nbcomp.graph.ir import Graph, Node
-from nbcomp.graph.op import Contract, View
+from nbcomp.graph.op import Contract, Library, View
 from nbcomp.record import Remark
 from nbcomp.sizes import hint
 
@@ -34,7 +34,7 @@ def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:
     """The remarks about all groups, in order."""
     for group in groups:
         if group.kind == "library":
-            yield from map(_library, group.nodes)
+            yield from (_library(n) for n in group.nodes if not _brought(n))
             continue
         if group.kind == "control":
             continue
@@ -42,6 +42,11 @@ def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:
         for node in group.outputs:
             if node not in graph.outputs:
                 yield from _stored(graph, group, node)
+
+
+def _brought(node: Node) -> bool:
+    """Whether somebody brought the library along, whose call has been spoken of."""
+    return isinstance(node.op, Library) and node.op.brought
 
 
 def _library(node: Node) -> Remark:

@@ -77,7 +77,7 @@ def _turned(node: Node) -> bool:
 
 def _say(node: Node, own: float, library: float) -> None:
     """The remark of one decision, with the figures it is made by."""
-    dtype, times = node.type.dtype, (_time(own), _time(library))
+    dtype, times = node.type.dtype, (time_text(own), time_text(library))
     if own <= library:
         reason = f"loops for a {dtype} product: about {times[0]} on one core, BLAS {times[1]}"
         remark("applied", "loops", reason, node.location)
@@ -88,7 +88,7 @@ def _say(node: Node, own: float, library: float) -> None:
         remark("applied", "library", reason, node.location)
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
     """A time to be read: three digits and the unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= scale:

@@ -21,6 +21,7 @@ from nbcomp.errors import Unsupported
 from nbcomp.loop.grammar import Call
 from nbcomp.loop.library import gemm_layout
 from nbcomp.target.llvm.builder import Builder, Value
+from nbcomp.target.llvm.pointers import address_of
 
 _ROUTINES = {"float": "sgemm", "double": "dgemm"}
 
@@ -28,12 +29,7 @@ _ROUTINES = {"float": "sgemm", "double": "dgemm"}
 @cache
 def address(routine: str) -> int:
     """The address of a BLAS routine, e.g. "sgemm"."""
-    get_name = ctypes.pythonapi.PyCapsule_GetName
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    capsule = _cython_blas().__pyx_capi__[routine]
-    return int(get(capsule, get_name(capsule)))
+    return address_of(_cython_blas().__pyx_capi__[routine])
 
 
 @cache
