@@ -17,12 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from nbcomp.record import Location
 from nbcomp.types import INT64, DType
+
+T = TypeVar("T")
 
 # Scalar functions that are not NumPy's: the error function, the bits of a value read as another
 # dtype of the same width, and whether a sum, difference or product of two int64 leaves int64.
@@ -453,12 +455,14 @@ def walk_expr(expr: Expr) -> Iterator[Expr]:
 
 def walk(stmts: tuple[Stmt, ...], without: Stmt | None = None) -> Iterator[Stmt]:
     """All statements, outside in, in order, but for `without` and what is in it."""
-    for stmt in stmts:
+    left = [*reversed(stmts)]
+    while left:
+        stmt = left.pop()
         if stmt is without:
             continue
         yield stmt
-        for body in bodies(stmt):
-            yield from walk(body, without)
+        for body in reversed(bodies(stmt)):
+            left.extend(reversed(body))
 
 
 def failures(kernel: Kernel) -> tuple[Failure, ...]:
@@ -529,15 +533,29 @@ def map_expr(expr: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, 
 def _rebuild(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
     match expr:
         case Load():
-            return replace(expr, indices=tuple(map(f, expr.indices)))
+            return _changed(expr, indices=_mapped(f, expr.indices))
         case Apply():
-            return replace(expr, args=tuple(map(f, expr.args)))
+            return _changed(expr, args=_mapped(f, expr.args))
         case Cast():
-            return replace(expr, value=f(expr.value))
+            return _changed(expr, value=f(expr.value))
         case Select():
-            return replace(expr, condition=f(expr.condition), yes=f(expr.yes), no=f(expr.no))
+            return _changed(expr, condition=f(expr.condition), yes=f(expr.yes), no=f(expr.no))
         case _:
             return expr
+
+
+def _mapped(f: Callable[[T], T], items: tuple[T, ...]) -> tuple[T, ...]:
+    """The items mapped; the same tuple where that changes none."""
+    made = tuple(map(f, items))
+    return items if all(a is b for a, b in zip(made, items, strict=True)) else made
+
+
+def _changed(node: T, **parts: Any) -> T:
+    """A node with other parts; itself where they are those it has: most of a kernel stays as it is
+    when a step changes a loop of it."""
+    if all(getattr(node, name) is part for name, part in parts.items()):
+        return node
+    return replace(node, **parts)  # type: ignore[type-var]
 
 
 def with_buffers(stmts: tuple[Stmt, ...], buffer: Callable[[Buffer], Buffer]) -> tuple[Stmt, ...]:
@@ -566,28 +584,28 @@ def map_stmt(
     go = inner or (lambda s: map_stmt(s, expr, buffer))
 
     def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(map(go, stmts))
+        return _mapped(go, stmts)
 
     match stmt:
         case Store() | Accumulate():
-            indices = tuple(map(expr, stmt.indices))
-            return replace(
+            indices = _mapped(expr, stmt.indices)
+            return _changed(
                 stmt, buffer=buffer(stmt.buffer), indices=indices, value=expr(stmt.value)
             )
         case Let():
-            return replace(stmt, value=expr(stmt.value))
+            return _changed(stmt, value=expr(stmt.value))
         case Alloc():
-            return replace(stmt, buffer=buffer(stmt.buffer))
+            return _changed(stmt, buffer=buffer(stmt.buffer))
         case For():
-            return replace(stmt, extent=expr(stmt.extent), body=body(stmt.body))
+            return _changed(stmt, extent=expr(stmt.extent), body=body(stmt.body))
         case If():
-            return replace(
+            return _changed(
                 stmt, condition=expr(stmt.condition), yes=body(stmt.yes), no=body(stmt.no)
             )
         case While():
-            return replace(stmt, condition=expr(stmt.condition), body=body(stmt.body))
+            return _changed(stmt, condition=expr(stmt.condition), body=body(stmt.body))
         case Block():
-            return replace(stmt, body=body(stmt.body))
+            return _changed(stmt, body=body(stmt.body))
         case _:
             return _map_simple(stmt, expr, buffer)
 
@@ -598,16 +616,16 @@ def _map_simple(
     """`map_stmt` of what has no body and binds nothing."""
     match stmt:
         case Call():
-            return replace(
+            return _changed(
                 stmt,
-                buffers=tuple(map(buffer, stmt.buffers)),
+                buffers=_mapped(buffer, stmt.buffers),
                 at=tuple(tuple(map(expr, at)) for at in stmt.at),
                 box=tuple((expr(start), expr(count)) for start, count in stmt.box),
             )
         case Exit():
-            return replace(stmt, detail=expr(stmt.detail) if stmt.detail else None)
+            return _changed(stmt, detail=expr(stmt.detail) if stmt.detail else None)
         case Prefetch():
-            indices = tuple(map(expr, stmt.indices))
-            return replace(stmt, buffer=buffer(stmt.buffer), indices=indices)
+            indices = _mapped(expr, stmt.indices)
+            return _changed(stmt, buffer=buffer(stmt.buffer), indices=indices)
         case _:
             return stmt

@@ -41,9 +41,15 @@ def loop_names(kernel: Kernel) -> list[str]:
 
 def stage_of(kernel: Kernel, loop: str) -> Stmt:
     """The stage a loop is in; ScheduleError lists the loops when there is none of that name."""
+    return _found(kernel, loop)[0]
+
+
+def _found(kernel: Kernel, loop: str) -> tuple[Stmt, For]:
+    """The stage a loop is in, and the loop."""
     for stage in kernel.stages:
-        if any(isinstance(s, For) and s.var == loop for s in walk((stage,))):
-            return stage
+        for stmt in walk((stage,)):
+            if isinstance(stmt, For) and stmt.var == loop:
+                return stage, stmt
     names = loop_names(kernel)
     near = get_close_matches(loop, names, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
@@ -52,8 +58,7 @@ def stage_of(kernel: Kernel, loop: str) -> Stmt:
 
 def find(kernel: Kernel, loop: str) -> For:
     """The loop with this variable."""
-    stage = stage_of(kernel, loop)
-    return next(s for s in walk((stage,)) if isinstance(s, For) and s.var == loop)
+    return _found(kernel, loop)[1]
 
 
 def only_loop(found: For, inner: str) -> For:
@@ -106,9 +111,8 @@ def free_name(kernel: Kernel, base: str) -> str:
 
 def at(kernel: Kernel, loop: str, change: Callable[[For], Stmt]) -> Kernel:
     """The kernel with one loop changed."""
-    found = find(kernel, loop)
+    stage, found = _found(kernel, loop)
     made = change(found)
-    stage = stage_of(kernel, loop)
     stages = tuple(
         replace_in(s, found, made, lambda b: b) if s is stage else s for s in kernel.stages
     )

@@ -7,31 +7,29 @@ not given the wanted answer, in every element, into memory that held something e
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from nbcomp.errors import NbcompError
-from nbcomp.loop.grammar import Buffer
+from nbcomp.loop.grammar import Buffer, Kernel
+from nbcomp.machine import host
 from nbcomp.measure.differences import ABSOLUTE_EPS, RELATIVE_EPS, difference
 from nbcomp.measure.timing import no_collection
 from nbcomp.planning import step_of
 from nbcomp.record import Trace
 from nbcomp.runtime import interpret, memory
 from nbcomp.runtime.emit import address
+from nbcomp.schedule.default import default_schedule
 from nbcomp.schedule.language import Schedule
 from nbcomp.target.llvm.compile import host_target
 from nbcomp.tuning.tasks import Array, Task
+from nbcomp.tuning.turns import Turns
 
-SAMPLE = 1e-4  # seconds one sample should last: far above the clock's resolution
-ROUNDS = 4  # turns of each candidate: what disturbs one of them may be over at the next
-TURN = (
-    2.5e-3  # seconds of a turn, of which the shortest sample counts, since what disturbs only adds
-)
-HOPELESS = 2.5  # times the best: then one turn is enough
+Timed = tuple[float, float]  # a share of the default's time, and the seconds of that
 
 
 @dataclass(frozen=True)
@@ -58,10 +56,13 @@ class Bench:
     def prepare(self, schedule: Schedule) -> Prepared | str:
         """Compile and check a schedule: why it cannot be used, or what to time."""
         try:
-            kernel = schedule(self.task.kernel)
-            code = host_target().compile(kernel, Trace())
+            return self.checked(schedule(self.task.kernel))
         except NbcompError as error:
             return f"not legal: {error.message}"
+
+    def checked(self, kernel: Kernel) -> Prepared | str:
+        """Compile a kernel after its schedule and check it: what is wrong, or what to time."""
+        code = host_target().compile(kernel, Trace())
         arrays = dict(self.arrays)
         for b in kernel.buffers:
             if b.memory not in arrays:
@@ -96,31 +97,31 @@ class Bench:
                     return f"WRONG ANSWER: {found.problem.replace('NumPy gives', 'there must be')}"
         return ""
 
-    def time(self, prepared: Sequence[Prepared], best: float = math.inf) -> list[float]:
-        """Seconds of a run of each: the shortest of some samples, which they take in turns.
+    @cached_property
+    def turns(self) -> Turns:
+        """Where candidates are timed, in turn with the default schedule of the task.  Raises
+        NbcompError where that does not give the wanted answer."""
+        kernel = replace(self.task.kernel, notes=())
+        default = self.checked(default_schedule(kernel, host()))
+        if isinstance(default, str):
+            raise NbcompError(f"{kernel.name} by its default schedule: {default}")
+        self.keep = default.keep
+        return Turns(default.run)
 
-        best: seconds of the best so far; what is far beyond gets one turn.
+    def time(self, prepared: Sequence[Prepared], best: float = math.inf) -> list[Timed]:
+        """How long each takes, against the default schedule.
+
+        best: the least share of the default's time so far.
         """
         with no_collection():
-            loops = [_loops(p.run) for p in prepared]
-            found = [math.inf] * len(prepared)
-            for _ in range(ROUNDS):
-                best = min(best, *found)
-                for k, (p, count) in enumerate(zip(prepared, loops, strict=True)):
-                    if found[k] == math.inf or found[k] < HOPELESS * best:
-                        found[k] = min(found[k], _turn(p.run, count))
-        return found
+            shares = self.turns.shares([p.run for p in prepared], best)
+        return [(share, self.turns.level) for share in shares]
 
     def race(self, prepared: Sequence[Prepared], seconds: float) -> list[list[float]]:
-        """The shortest samples of the turns of several candidates, for about so many seconds."""
+        """Samples of the default schedule, then of several candidates, taken in turn for about so
+        many seconds."""
         with no_collection():
-            loops = [_loops(p.run) for p in prepared]
-            taken: list[list[float]] = [[] for _ in prepared]
-            end = time.perf_counter() + seconds
-            while time.perf_counter() < end or len(taken[0]) < ROUNDS:
-                for p, count, samples in zip(prepared, loops, taken, strict=True):
-                    samples.append(_turn(p.run, count))
-        return taken
+            return self.turns.race([p.run for p in prepared], seconds)
 
 
 def laid_out(b: Buffer) -> Array:
@@ -159,30 +160,3 @@ def _agrees(got: Array, wanted: Array, allowed: Array | None) -> bool:
     with np.errstate(all="ignore"):
         gap: Any = np.abs(np.subtract(got, wanted, dtype=allowed.dtype))
         return bool((gap <= allowed).all())
-
-
-def _sample(run: Callable[[], None], loops: int) -> float:
-    start = time.perf_counter()
-    for _ in range(loops):
-        run()
-    return (time.perf_counter() - start) / loops
-
-
-def _turn(run: Callable[[], None], loops: int) -> float:
-    """The shortest sample of a turn."""
-    end, shortest = time.perf_counter() + TURN, math.inf
-    while True:
-        shortest = min(shortest, _sample(run, loops))
-        if time.perf_counter() >= end:
-            return shortest
-
-
-def _loops(run: Callable[[], None]) -> int:
-    """Runs in one sample; warms up on the way."""
-    loops = 1
-    while loops < 1 << 14:
-        seconds = _sample(run, loops) * loops
-        if seconds >= SAMPLE:
-            break
-        loops = min(int(1.2 * loops * SAMPLE / max(seconds, 1e-9)) + 1, 10 * loops)
-    return loops

@@ -8,7 +8,9 @@ each other.  dask.distributed is imported when a cluster is named.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator, Sequence
+import math
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, Self
@@ -19,7 +21,7 @@ from nbcomp.machine import Machine, host
 from nbcomp.schedule.database import target_of
 from nbcomp.schedule.language import Schedule
 from nbcomp.tuning.tasks import Task
-from nbcomp.tuning.worker import Outcome, Workers
+from nbcomp.tuning.worker import Outcome, Outcomes, Workers
 from nbcomp.version import VERSION
 
 PATIENCE = 10.0  # seconds until a scheduler must have answered
@@ -37,12 +39,12 @@ def describe() -> tuple[Machine, str]:
 
 def measure(task: Task, schedules: Sequence[Schedule], best: float) -> list[Outcome]:
     """Compile, check and time schedules on this machine."""
-    found = dict(_workers().run(task, schedules, best))
+    found = dict(ChainMap(*map(dict, _workers().run(task, schedules, best))))
     return [found[k] for k in range(len(schedules))]
 
 
 def race(task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
-    """Samples of schedules, taken in turn on this machine."""
+    """Samples of the default schedule and of others, taken in turn on this machine."""
     return _workers().race(task, schedules, seconds)
 
 
@@ -98,11 +100,12 @@ class Hosts:
             self._task = task
 
     def run(
-        self, task: Task, schedules: Sequence[Schedule], best: float = float("inf")
-    ) -> Iterator[tuple[int, Outcome]]:
-        """(position, outcome) of each schedule, as the hosts give them."""
+        self, task: Task, schedules: Iterable[Schedule], best: float = math.inf
+    ) -> Iterator[Outcomes]:
+        """What came of schedules, by position, as the hosts give it."""
         self.use(task)
         distributed = import_module("distributed")
+        schedules = list(schedules)
         size = min(CHUNK, -(-len(schedules) // self.width) or 1)
         starts: dict[Any, range] = {}
         for number, start in enumerate(range(0, len(schedules), size)):
@@ -112,7 +115,8 @@ class Hosts:
             future = self._submit(measure, address, some, best)
             starts[future] = chunk
         for future in distributed.as_completed(list(starts), loop=self.client.loop):
-            yield from zip(starts[future], self._outcomes(future, starts[future]), strict=True)
+            chunk = starts[future]
+            yield dict(zip(chunk, self._outcomes(future, chunk), strict=True))
 
     def _submit(self, function: Any, address: str, *arguments: Any) -> Any:
         return self.client.submit(
@@ -134,7 +138,7 @@ class Hosts:
         return found
 
     def race(self, task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
-        """Samples of schedules, taken in turn on one host."""
+        """Samples of the default schedule and of others, taken in turn on one host."""
         self.use(task)
         try:
             taken: list[list[float]] = self._submit(
@@ -142,7 +146,7 @@ class Hosts:
             ).result()
         except Exception:  # as above
             self.lost += 1
-            return [[] for _ in schedules]
+            return [[], *([] for _ in schedules)]
         return taken
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Kernel
+from nbcomp.measure.timing import ratio
 from nbcomp.schedule.language import Schedule, Step
 from nbcomp.tuning.analytic import estimate
 from nbcomp.tuning.result import Difference, Finding
@@ -77,8 +78,8 @@ def _factor(workers: Runner, task: Task, pair: list[Schedule], seconds: float) -
     take too long to compile."""
     if estimate(pair[1](task.kernel), workers.machine).too_large:
         return None
-    first, second = workers.race(task, pair, max(seconds / 2, LEAST))
-    return min(second) / min(first) if first and second else None
+    _, first, second = workers.race(task, pair, max(seconds / 2, LEAST))
+    return ratio(second, first).median if first and second else None
 
 
 def without(kernel: Kernel, schedule: Schedule, position: int) -> tuple[Schedule, int]:

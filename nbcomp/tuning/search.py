@@ -7,7 +7,8 @@ best so far are changed and mixed, and the learned model chooses; some are alway
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,6 @@ PARENTS = 12  # of the best so far that have children
 CHILDREN = 192  # that the learned model looks at
 DRAWN = 2  # candidates drawn for each that is tried, while there is no model
 RANDOM = 0.15  # share that is drawn at random even so
-NOISY = 1.03  # times as long at another time: from there on what looks unlucky is timed again
 CUT = 4.0  # times the least estimate: what is said to take longer is not tried
 TRIES = 40  # at finding a candidate that is new
 
@@ -34,12 +34,17 @@ class Trial:
     candidate: Candidate
     outcome: Outcome
 
+    @property
+    def share(self) -> float:
+        """Of the default schedule's time; infinite where it was not timed."""
+        return math.inf if self.outcome.share is None else self.outcome.share
+
 
 class Search:
     """The search for one kernel.
 
-    trials: all so far, the default schedule first; what was timed again has its least time.  cut:
-    candidates that were not tried because of their estimate.
+    trials: all so far, the default schedule first; what was timed again has what was measured then.
+    cut: candidates that were not tried because of their estimate.
     """
 
     def __init__(self, space: Space, seed: int = 0) -> None:
@@ -52,6 +57,7 @@ class Search:
         self.asked: set[frozenset[tuple[str, Value]]] = set()  # decisions that were looked at
         self.earlier: list[tuple[Mapping[str, Value], float]] = []  # from the record
         self.stale = 0  # trials since the last better one
+        self.again: Counter[str] = Counter()  # keys of what was timed more than once
         self.apart: list[float] = []  # how far apart two timings of one candidate were, as a ratio
 
     # ------------------------------------------------------------------------------- outcomes
@@ -59,9 +65,7 @@ class Search:
     @property
     def default(self) -> float:
         """Seconds with the default schedule."""
-        seconds = self.trials[0].outcome.seconds
-        assert seconds is not None
-        return seconds
+        return min(t.outcome.default for t in self.trials if t.outcome.share is not None)
 
     @property
     def noise(self) -> float:
@@ -72,19 +76,22 @@ class Search:
     @property
     def timed(self) -> list[Trial]:
         """Those that were timed, the best first."""
-        done = [t for t in self.trials if t.outcome.seconds is not None]
-        return sorted(done, key=lambda t: t.outcome.seconds or math.inf)
+        done = [t for t in self.trials if t.outcome.share is not None]
+        return sorted(done, key=lambda t: t.share)
+
+    @property
+    def least(self) -> float:
+        """The share of the default's time that the best so far takes."""
+        return min((t.share for t in self.trials), default=math.inf)
 
     @property
     def best(self) -> float:
         """Seconds of the best so far."""
-        found = [t.outcome.seconds for t in self.trials if t.outcome.seconds is not None]
-        return min(found, default=math.inf)
+        return self.least * self.default
 
     def learn(self, trial: Trial) -> None:
         """Take note of an outcome."""
-        seconds = trial.outcome.seconds
-        self.stale = 0 if seconds is not None and seconds < 0.98 * self.best else self.stale + 1
+        self.stale = 0 if trial.share < 0.98 * self.least else self.stale + 1
         for place, known in enumerate(self.trials):
             if known.candidate.key == trial.candidate.key:
                 self._again(place, trial)
@@ -93,13 +100,14 @@ class Search:
         self.trials.append(trial)
 
     def _again(self, place: int, trial: Trial) -> None:
-        """Of a candidate that was timed before, the least time counts: what disturbs only adds."""
-        before, now = self.trials[place].outcome.seconds, trial.outcome.seconds
-        if before is None or now is None:
+        """Of a candidate that was timed before, the later time counts: it was asked for because
+        the first one seemed wrong."""
+        before, now = self.trials[place].share, trial.share
+        if math.inf in (before, now):
             return
+        self.again[trial.candidate.key] += 1
         self.apart.append(max(before, now) / min(before, now))
-        if now < before:
-            self.trials[place] = trial
+        self.trials[place] = trial
 
     def refit(self) -> None:
         """Learn from everything that was measured."""
@@ -107,12 +115,9 @@ class Search:
         self.model.fit(decisions, shares)
 
     def measured(self) -> tuple[list[Mapping[str, Value]], list[float]]:
-        """Decisions, and seconds over the default's, of all that was timed."""
-        pairs = [*self.earlier]
-        default = self.default
-        for t in self.trials:
-            if t.outcome.seconds is not None:
-                pairs.append((t.candidate.decisions, t.outcome.seconds / default))
+        """Decisions, and shares of the default's time, of all that was timed."""
+        timed = (t for t in self.trials if t.outcome.share is not None)
+        pairs = [*self.earlier, *((t.candidate.decisions, t.share) for t in timed)]
         return [d for d, _ in pairs], [s for _, s in pairs]
 
     def correlation(self) -> float:
@@ -121,35 +126,38 @@ class Search:
 
     # ------------------------------------------------------------------------------ proposing
 
-    def propose(self, count: int) -> list[Candidate]:
-        """Up to so many new candidates; fewer, and at last none, where the space has no more."""
+    def propose(self, count: int) -> Iterator[Candidate]:
+        """Up to so many new candidates, each made when it is asked for; fewer, and at last none,
+        where the space has no more."""
         guided = self.model.ready
-        at_random = max(1, round(RANDOM * count)) if guided else count
-        found: dict[str, Candidate] = {}
+        found: set[str] = set()
         if guided:
-            self._take(found, self._children(), count - at_random)
-        self._take(found, self._drawn(count if not guided else at_random), count)
-        if found and guided and self.noise > NOISY:
-            found.popitem()
-            return [*found.values(), self._unlucky()]
-        return list(found.values())
+            at_random = max(1, round(RANDOM * count))
+            yield from self._new(found, self._children(), count - at_random)
+        yield from self._new(found, self._drawn(count - len(found)), count)
+        if found and guided:
+            yield self._doubtful()
 
-    def _unlucky(self) -> Candidate:
-        """What took longer than the model expects, and is expected to be good: perhaps something
-        disturbed it."""
+    def _doubtful(self) -> Candidate:
+        """What is to be timed again: the measurement that is furthest from what the model says,
+        among those that are good or said to be.  Perhaps something disturbed it."""
         timed = self.timed
         said = self.model.predict([t.candidate.decisions for t in timed])
-        took = np.log([(t.outcome.seconds or math.inf) / self.default for t in timed])
-        good = said <= np.quantile(said, 0.2)
-        return timed[int(np.argmax(np.where(good, took - said, -math.inf)))].candidate
+        took = np.log([t.share for t in timed])
+        good = np.minimum(said, took) <= np.quantile(took, 0.2)
+        often = np.array([1 + self.again[t.candidate.key] for t in timed])
+        return timed[int(np.argmax(np.where(good, np.abs(took - said) / often, -1.0)))].candidate
 
-    def _take(self, found: dict[str, Candidate], some: Iterable[Candidate], count: int) -> None:
-        """Add new candidates up to a count."""
+    def _new(self, found: set[str], some: Iterable[Candidate], count: int) -> Iterator[Candidate]:
+        """New candidates until so many are found."""
+        if len(found) >= count:
+            return
         for candidate in some:
-            if len(found) >= count:
-                return
             if candidate.key not in found and candidate.key not in self.known:
-                found[candidate.key] = candidate
+                found.add(candidate.key)
+                yield candidate
+                if len(found) >= count:
+                    return
 
     def _drawn(self, count: int) -> list[Candidate]:
         """Candidates at random, those first of which the estimate is best; the worst are cut."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -41,7 +41,6 @@ from nbcomp.tuning.worker import Runner, Workers
 SEARCHING, RACING, WHOLE = 0.72, 0.1, 0.1
 BATCH = 8  # candidates at a time
 TURN = 1.0  # seconds a batch should not exceed
-AGAIN = 2.0  # seconds after which the default schedule is timed once more
 FINALISTS = 3
 WORTH = 0.97  # of the default's time: what a schedule must be below to be used
 SLOWEST = 1.0  # of the program's time with default schedules: else these stay
@@ -100,7 +99,7 @@ class _Kernel:
             search.default,
             search.best,
             tuple(self.points),
-            sum(t.outcome.seconds is None for t in search.trials),
+            sum(t.outcome.share is None for t in search.trials),
             search.cut,
             search.correlation() if correlation else math.nan,
             len(search.earlier),
@@ -213,7 +212,7 @@ class Tuner:
             earlier = self.record.entries(kernel.known.digest) if self.record else []
             self.try_all(workers, kernel, [space.default()])
             first = search.trials[0].outcome
-            if first.seconds is None:
+            if first.share is None:
                 raise NbcompError(f"{task.kernel.name} by its default schedule: {first.note}")
             self.kernels.append(kernel)
             self.remember(workers, kernel, earlier)
@@ -237,19 +236,15 @@ class Tuner:
     def search(self, workers: Runner) -> None:
         """Give the kernels their turns until the time is over."""
         begin, end = self.spent, SEARCHING * self.seconds
-        told, again = 0.0, dict.fromkeys(self.kernels, begin)
+        told = 0.0
         try:
             while self.spent < end and not self.ended.is_set():
                 open_ = [k for k in self.kernels if not k.over]
                 if not open_:
                     return
                 kernel = max(open_, key=lambda k: k.claim)
-                candidates = kernel.search.propose(self.batch(kernel))
-                kernel.over = not candidates
-                if self.spent - again[kernel] > AGAIN:
-                    again[kernel] = self.spent
-                    candidates.insert(0, kernel.search.trials[0].candidate)
-                self.try_all(workers, kernel, candidates)
+                proposed = kernel.search.propose(self.batch(kernel))
+                kernel.over = not self.try_all(workers, kernel, proposed)
                 kernel.search.refit()
                 if self.spent - told > 0.25:
                     told = self.spent
@@ -262,38 +257,51 @@ class Tuner:
         each = max(2, min(BATCH, int(TURN / (4 * kernel.search.default + 1e-9))))
         return each * self.runner.width
 
-    def try_all(self, workers: Runner, kernel: _Kernel, candidates: Sequence[Candidate]) -> None:
-        """Try candidates; each outcome is in the record before the next is waited for."""
-        best = kernel.search.best
-        schedules = [c.schedule for c in candidates]
-        for number, outcome in workers.run(kernel.task, schedules, best):
-            trial = Trial(candidates[number], outcome)
-            kernel.search.learn(trial)
-            kernel.points.append(Point(self.spent, outcome.seconds))
-            self.note(workers, kernel, trial)
+    def try_all(self, workers: Runner, kernel: _Kernel, candidates: Iterable[Candidate]) -> int:
+        """Try candidates; what came of some is in the record before more is waited for.
 
-    def note(self, workers: Runner, kernel: _Kernel, trial: Trial, verdict: bool = False) -> None:
-        """A line more in the record."""
-        if self.record is None or kernel.open:
-            return
-        schedule, outcome = trial.candidate.schedule, trial.outcome
+        Returns how many there were.
+        """
+        tried: list[Candidate] = []
+
+        def schedules() -> Iterator[Schedule]:
+            for candidate in candidates:
+                tried.append(candidate)
+                yield candidate.schedule
+
+        for outcomes in workers.run(kernel.task, schedules(), kernel.search.least):
+            trials = [Trial(tried[number], outcome) for number, outcome in outcomes.items()]
+            for trial in trials:
+                kernel.search.learn(trial)
+                kernel.points.append(Point(self.spent, trial.outcome.seconds))
+            self.note(workers, kernel, trials)
+        return len(tried)
+
+    def note(
+        self, workers: Runner, kernel: _Kernel, trials: Sequence[Trial], verdict: bool = False
+    ) -> None:
+        """Lines more in the record."""
+        if self.record is not None and not kernel.open:
+            self.record.append(*(self.entry(workers, kernel, t, verdict) for t in trials))
+
+    def entry(self, workers: Runner, kernel: _Kernel, trial: Trial, verdict: bool) -> Entry:
+        """A trial as a line of the record."""
         is_default = trial.candidate.key == kernel.search.trials[0].candidate.key
-        seconds = outcome.seconds
-        if verdict and kernel.change:  # what was taken in turn counts more
-            seconds = kernel.search.default * kernel.change.median
-        self.record.append(
-            Entry(
-                kernel.known.digest,
-                target_of(workers.machine),
-                kernel.known.told(Schedule() if is_default else schedule).to_json(),
-                seconds,
-                kernel.search.default if seconds else None,
-                verdict,
-                outcome.note,
-                kernel.name,
-                datetime.now(UTC).isoformat(timespec="seconds"),
-                trial.candidate.decisions,
-            )
+        schedule = Schedule() if is_default else trial.candidate.schedule
+        share, default = trial.outcome.share, kernel.search.default
+        if verdict and kernel.change:  # what was taken in turn at the end counts more
+            share = kernel.change.median
+        return Entry(
+            kernel.known.digest,
+            target_of(workers.machine),
+            kernel.known.told(schedule).to_json(),
+            None if share is None else share * default,
+            None if share is None else default,
+            verdict,
+            trial.outcome.note,
+            kernel.name,
+            datetime.now(UTC).isoformat(timespec="seconds"),
+            trial.candidate.decisions,
         )
 
     # ----------------------------------------------------------------------------- choosing
@@ -311,9 +319,8 @@ class Tuner:
                 continue
             share = kernel.task.calls * kernel.search.default / total
             seconds = max(left * share, 0.05)
-            trials = [default, *best]
-            samples = workers.race(kernel.task, [t.candidate.schedule for t in trials], seconds)
-            self.judge(kernel, trials, samples)
+            samples = workers.race(kernel.task, [t.candidate.schedule for t in best], seconds)
+            self.judge(kernel, [default, *best], samples)
 
     def judge(
         self, kernel: _Kernel, trials: Sequence[Trial], samples: Sequence[Sequence[float]]
@@ -323,7 +330,7 @@ class Tuner:
             return
         changes = [ratio(s, samples[0]) if s else Ratio(math.inf, 0, math.inf) for s in samples]
         place = min(range(len(trials)), key=lambda k: changes[k].median)
-        if changes[place].median < WORTH:
+        if changes[place].median < WORTH and changes[place].clear:
             kernel.chosen, kernel.change = trials[place], changes[place]
 
     def whole(self) -> tuple[Compiled, tuple[Variant, ...], float]:
@@ -354,7 +361,7 @@ class Tuner:
         """What became of a kernel; noted in the record as the end of its search."""
         state = kernel.state(correlation=True)
         assert kernel.chosen is not None
-        self.note(workers, kernel, kernel.chosen, verdict=True)
+        self.note(workers, kernel, [kernel.chosen], verdict=True)
         if kernel.change is None or (self.local and chosen is self.base):
             return Found(state)
         schedule = kernel.chosen.candidate.schedule

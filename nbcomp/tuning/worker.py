@@ -8,6 +8,7 @@ standard output.
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import queue
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -27,7 +28,7 @@ from nbcomp.errors import PACKAGE, NbcompError
 from nbcomp.machine import Machine, host
 from nbcomp.runtime import pool
 from nbcomp.schedule.language import Schedule
-from nbcomp.tuning.bench import Bench, Prepared
+from nbcomp.tuning.bench import Bench, Prepared, Timed
 from nbcomp.tuning.tasks import Task
 
 PATIENCE = 10.0  # seconds a candidate may take to be compiled and checked, or to be timed
@@ -36,10 +37,23 @@ START = 60.0  # seconds a worker may take to start, on a busy machine
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a candidate: seconds of a run, or why there are none."""
+    """What came of a candidate: how many times as long as the default schedule it takes, timed in
+    turn with that, or why this is not known.
 
-    seconds: float | None
+    default: seconds of a run by the default schedule, undisturbed.
+    """
+
+    share: float | None
     note: str = ""
+    default: float = 1.0
+
+    @property
+    def seconds(self) -> float | None:
+        """Of a run."""
+        return None if self.share is None else self.share * self.default
+
+
+Outcomes = Mapping[int, Outcome]  # by position
 
 
 class Runner(Protocol):
@@ -68,12 +82,13 @@ class Runner(Protocol):
         """Work on this kernel from now on."""
 
     def run(
-        self, task: Task, schedules: Sequence[Schedule], best: float = float("inf")
-    ) -> Iterator[tuple[int, Outcome]]:
-        """(position, outcome) of each schedule, as they come."""
+        self, task: Task, schedules: Iterable[Schedule], best: float = math.inf
+    ) -> Iterator[Outcomes]:
+        """What came of schedules, by position, as it comes."""
 
     def race(self, task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
-        """Samples of schedules that work, taken in turn; none where one does not."""
+        """Samples of the default schedule, then of others, taken in turn; none where one does not
+        work."""
 
 
 class Lost(Exception):
@@ -105,12 +120,12 @@ class _Served:
         self.ready[number] = made
         return ""
 
-    def time(self, numbers: Sequence[int], best: float) -> list[float]:
+    def time(self, numbers: Sequence[int], best: float) -> list[Timed]:
         """Time candidates that are ready, and forget them."""
         return self.bench.time([self.ready.pop(k) for k in numbers], best)
 
     def race(self, numbers: Sequence[int], seconds: float) -> list[list[float]]:
-        """Time candidates in turn, and forget them."""
+        """Time the default schedule and candidates in turn, and forget these."""
         return self.bench.race([self.ready.pop(k) for k in numbers], seconds)
 
 
@@ -312,36 +327,36 @@ class Workers:
     # ------------------------------------------------------------------------------- working
 
     def run(
-        self, task: Task, schedules: Sequence[Schedule], best: float = float("inf")
-    ) -> Iterator[tuple[int, Outcome]]:
-        """(position, outcome) of each schedule, as they come: first those that cannot be timed.
+        self, task: Task, schedules: Iterable[Schedule], best: float = math.inf
+    ) -> Iterator[Outcomes]:
+        """What came of schedules, by position, as it comes: first of those that cannot be timed.
 
-        best: seconds of the best so far; what is far beyond is timed less well.
+        schedules: taken one after another while workers are busy, so making them costs no time.
+        best: the least share of the default's time so far; what is far beyond is timed less well.
         """
         self.use(task)
-        waiting = deque(range(len(schedules)))
+        taken: list[Schedule] = []
         alone: deque[int] = deque()  # those whose worker was lost with others at hand
-        while waiting or alone:
-            some = waiting if waiting else deque([alone.popleft()])
+        waiting: Iterator[int] | None = _numbered(schedules, taken)
+        while waiting is not None:
             ready: dict[int, _Worker] = {}
-            yield from self._prepare(schedules, some, ready)
-            some.clear()
+            yield from self._prepare(taken, waiting, ready)
             for worker in dict.fromkeys(ready.values()):
                 numbers = [k for k, w in ready.items() if w is worker]
-                if worker not in self.workers:  # it was lost with what it had ready
-                    alone.extend(numbers)
-                    continue
-                outcomes = self._time(worker, numbers, best)
+                # It may have been lost with what it had ready.
+                outcomes = self._time(worker, numbers, best) if worker in self.workers else None
                 if outcomes is None:
                     alone.extend(numbers)
-                    continue
-                yield from zip(numbers, outcomes, strict=True)
+                else:
+                    yield dict(zip(numbers, outcomes, strict=True))
+            waiting = iter([alone.popleft()]) if alone else None
 
     def _time(self, worker: _Worker, numbers: list[int], best: float) -> list[Outcome] | None:
         """Outcomes of what a worker has ready; None where one of several was its end."""
         try:
             patience = self.patience * len(numbers)
-            return [Outcome(s) for s in self.ask(worker, patience, "time", numbers, best)]
+            timed = self.ask(worker, patience, "time", numbers, best)
+            return [Outcome(share, "", default) for share, default in timed]
         except ValueError as error:
             why = str(error)
         except Lost as error:
@@ -353,41 +368,52 @@ class Workers:
         return f"took longer than {self.patience:g} s"
 
     def _prepare(
-        self, schedules: Sequence[Schedule], waiting: deque[int], ready: dict[int, _Worker]
-    ) -> Iterator[tuple[int, Outcome]]:
+        self, taken: Sequence[Schedule], waiting: Iterator[int], ready: dict[int, _Worker]
+    ) -> Iterator[Outcomes]:
         """Let all workers compile and check; `ready` gets those that may be timed, by whom."""
         busy: dict[_Worker, tuple[int, float]] = {}
-        while waiting or busy:
+        following = next(waiting, None)
+        while busy or following is not None:
             for worker in list(self.workers):
-                if waiting and worker not in busy:
-                    number = waiting.popleft()
-                    try:
-                        worker.send("prepare", number, schedules[number])
-                    except Lost:
-                        worker = self.replace(worker)
-                        worker.send("prepare", number, schedules[number])
-                    busy[worker] = number, time.monotonic() + self.patience
-            try:
-                worker, answer = self.next(min(end for _, end in busy.values()))
-            except Lost:
-                worker = min(busy, key=lambda w: busy[w][1])
-                answer = (True, self._late())
-                self.replace(worker)
+                if following is not None and worker not in busy:
+                    worker = self._ask_to_prepare(worker, following, taken[following])
+                    busy[worker] = following, time.monotonic() + self.patience
+                    following = next(waiting, None)
+            worker, why = self._prepared(busy)
             number, _ = busy.pop(worker)
-            try:
-                why = self.answer(worker, worker, answer)
-            except ValueError as error:
-                why = str(error)
-            except Lost as error:
-                why = str(error)
-                self.replace(worker)
             if why:
-                yield number, Outcome(None, why)
+                yield {number: Outcome(None, why)}
             else:
                 ready[number] = worker
 
+    def _ask_to_prepare(self, worker: _Worker, number: int, schedule: Schedule) -> _Worker:
+        """Send a candidate to a worker, or to its successor if it is not there any more."""
+        try:
+            worker.send("prepare", number, schedule)
+        except Lost:
+            worker = self.replace(worker)
+            worker.send("prepare", number, schedule)
+        return worker
+
+    def _prepared(self, busy: Mapping[_Worker, tuple[int, float]]) -> tuple[_Worker, str]:
+        """The next worker that is done, and why its candidate cannot be timed, if so."""
+        try:
+            worker, answer = self.next(min(end for _, end in busy.values()))
+        except Lost:
+            worker = min(busy, key=lambda w: busy[w][1])
+            self.replace(worker)
+            return worker, self._late()
+        try:
+            return worker, str(self.answer(worker, worker, answer))
+        except ValueError as error:
+            return worker, str(error)
+        except Lost as error:
+            self.replace(worker)
+            return worker, str(error)
+
     def race(self, task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
-        """Samples of schedules that are known to work, taken in turn; none where it does not."""
+        """Samples of the default schedule, then of those given, taken in turn; none of one that
+        does not work."""
         self.use(task)
         worker, numbers = self.workers[0], []
         try:
@@ -397,9 +423,16 @@ class Workers:
             taken = self.ask(worker, self.patience + 2 * seconds, "race", numbers, seconds)
         except (Lost, ValueError):
             self.replace(worker)
-            return [[] for _ in schedules]
-        found = dict(zip(numbers, taken, strict=True))
-        return [found.get(k, []) for k in range(len(schedules))]
+            return [[], *([] for _ in schedules)]
+        found = dict(zip([-1, *numbers], taken, strict=True))
+        return [found.get(k, []) for k in range(-1, len(schedules))]
+
+
+def _numbered(schedules: Iterable[Schedule], taken: list[Schedule]) -> Iterator[int]:
+    """The position of each schedule, once it has been taken."""
+    for number, schedule in enumerate(schedules):
+        taken.append(schedule)
+        yield number
 
 
 if __name__ == "__main__":

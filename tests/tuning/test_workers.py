@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -59,7 +60,7 @@ def workers() -> Iterator[Workers]:
 
 
 def outcomes(workers: Workers, task: Task, *schedules: str) -> list[Outcome]:
-    found = dict(workers.run(task, [parse(s) for s in schedules]))
+    found = dict(ChainMap(*map(dict, workers.run(task, [parse(s) for s in schedules]))))
     return [found[k] for k in range(len(schedules))]
 
 
@@ -148,10 +149,10 @@ def test_one_that_hangs_costs_one_trial(workers: Workers) -> None:
 
 def test_candidates_in_turn(workers: Workers) -> None:
     task = task_of(softmax, X)
-    good, bad, plain = workers.race(
+    default, good, bad, plain = workers.race(
         task, [parse('vectorize("r")'), parse('vectorize("q")'), Schedule()], 0.05
     )
-    assert len(good) == len(plain) >= 3
+    assert len(default) == len(good) == len(plain) >= 3
     assert bad == []
 
 

@@ -1,0 +1,87 @@
+"""Taking turns, on a machine whose clock is made up: others take a core away for a while."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from nbcomp.tuning import turns
+from nbcomp.tuning.turns import Turns
+
+DEFAULT = 2e-4  # seconds
+
+
+class Machine:
+    """Runs take the seconds they have as an attribute, twice that while somebody disturbs."""
+
+    def __init__(self, disturbed: float, seed: int) -> None:
+        self.now, self.rng, self.disturbed = 0.0, np.random.default_rng(seed), disturbed
+        self.until, self.busy, self.runs = 0.0, False, 0
+
+    def sample(self, run: Callable[[], None], loops: int) -> float:
+        if self.now >= self.until:
+            self.busy = self.rng.random() < self.disturbed
+            self.until = self.now + self.rng.exponential(3e-3)
+        seconds = run.seconds * (2 if self.busy else 1)  # type: ignore[attr-defined]
+        self.now += seconds * loops
+        self.runs += 1
+        return float(seconds * (1 + 0.01 * self.rng.random()))
+
+
+def run(seconds: float) -> Callable[[], None]:
+    made = types.SimpleNamespace(seconds=seconds)
+    return made  # type: ignore[return-value]
+
+
+@pytest.fixture(params=range(4))
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine(0.6, request.param)
+    monkeypatch.setattr(turns, "sample", made.sample)
+    clock = types.SimpleNamespace(perf_counter=lambda: made.now)
+    monkeypatch.setattr(turns, "time", clock)
+    return made
+
+
+def test_shares_are_right_on_a_busy_machine(machine: Machine) -> None:
+    found = Turns(run(DEFAULT))
+    found.shares([run(DEFAULT)] * 8)  # gets to know the default
+    wanted = [0.8, 0.9, 1.0, 1.02, 1.5]
+    got = found.shares([run(DEFAULT * w) for w in wanted], 0.8)
+    assert got == pytest.approx(wanted, rel=0.03)
+    assert found.level == pytest.approx(DEFAULT, rel=0.02)
+
+
+def test_what_is_no_good_is_not_timed_for_long(machine: Machine) -> None:
+    found = Turns(run(DEFAULT))
+    found.shares([run(DEFAULT)] * 8)
+    machine.runs = 0
+    found.shares([run(3 * DEFAULT)] * 8, 0.7)
+    bad, machine.runs = machine.runs, 0
+    found.shares([run(0.7 * DEFAULT)] * 8, 0.7)
+    assert bad < machine.runs
+
+
+def test_slow_runs_are_timed_a_few_times(machine: Machine) -> None:
+    found = Turns(run(0.1))
+    assert found.shares([run(0.05), run(0.2)]) == pytest.approx([0.5, 2.0], rel=0.6)
+    assert machine.now < 4.0
+
+
+def test_rounds_of_a_race_are_undisturbed(machine: Machine) -> None:
+    default, one, other = Turns(run(DEFAULT)).race([run(DEFAULT), run(0.9 * DEFAULT)], 0.2)
+    assert len(default) == len(one) == len(other) >= turns.ENOUGH
+    assert max(default) < 1.1 * DEFAULT
+    assert np.median(other) / np.median(one) == pytest.approx(0.9, rel=0.02)
+    assert np.median(one) == pytest.approx(DEFAULT, rel=0.02)
+
+
+def test_where_everything_is_disturbed_ratios_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Machine(1.0, 0)
+    monkeypatch.setattr(turns, "sample", made.sample)
+    found = Turns(run(DEFAULT))
+    found.known.extend([DEFAULT] * 100)  # it was quiet once
+    (share,) = found.shares([run(0.75 * DEFAULT)])
+    assert share == pytest.approx(0.75, rel=0.02)
