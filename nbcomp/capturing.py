@@ -18,7 +18,7 @@ from nbcomp.frontend.outputs import Outputs
 from nbcomp.frontend.result import Out, Static, Tree, leaves, resolve, with_leaves
 from nbcomp.frontend.trace import Capture, capture
 from nbcomp.graph.ir import Graph, Node, rewrite
-from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter, path_of
+from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter
 from nbcomp.ops.nn import Linear
 from nbcomp.returning import returned
 from nbcomp.types import TensorType
@@ -108,7 +108,7 @@ def _exported(function: Any, captured: Capture) -> ExportedModule:
     own = [pair for pair in inputs if pair[1].source.kind == "argument"]
     read = [pair for pair in inputs if pair not in own]
     order = list(function.state_dict()) if hasattr(function, "state_dict") else []
-    read.sort(key=lambda pair: _position(path_of(pair[1].source), order))
+    read.sort(key=lambda pair: _position(pair[1].source.dotted(), order))
     own.sort(key=lambda pair: int(pair[1].source.key))
     params = {node.name: resolve(guard.source, ()) for node, guard in read}
     nodes = [node for node, _ in (*own, *read)]

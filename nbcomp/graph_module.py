@@ -53,7 +53,7 @@ class GraphModule:
     def __init__(self, captured: Capture, function: Any = None) -> None:
         self.function, self._capture = function, captured
         inputs = inputs_of(captured)
-        paths = {n: path_of(g.source) for n, g in inputs if g.source.kind != "argument"}
+        paths = {n: g.source.dotted() for n, g in inputs if g.source.kind != "argument"}
         self.graph = EditableGraph(captured.graph, paths)
         self._sources = {self.graph.copied[n].name: g for n, g in inputs}
         self._add_unused(captured)
@@ -212,7 +212,7 @@ class GraphModule:
         if found != node.type or not isinstance(value, kinds):
             what = found if isinstance(value, np.ndarray) else type(value).__name__
             raise NbcompError(
-                f"{self.name} was captured with {path_of(guard.source)}: {node.type}, not {what}",
+                f"{self.name} was captured with {guard.source.dotted()}: {node.type}, not {what}",
                 hint="capture it again with such an argument",
             )
         return array
@@ -338,13 +338,6 @@ def inputs_of(captured: Capture) -> list[tuple[Node, Guard]]:
     """The graph's inputs, each with where it is read from."""
     inputs = captured.graph.inputs
     return list(zip(inputs, captured.guards[: len(inputs)], strict=True))
-
-
-def path_of(source: Source) -> str:
-    """Where a value is found, as a user writes it: `linear.weight`, `params.W1`."""
-    head = [source.name or str(source.key)] if source.kind != "object" else []
-    parts = [str(key) for _, key in source.path]
-    return ".".join(head + [p for p in parts if not p.startswith("_")])
 
 
 def argument_guard(position: int, node: Node) -> ArrayGuard:

@@ -1,5 +1,5 @@
 /**
- * Folding kernels of a drawing: the heights that only folded frames take up are squeezed, and
+ * Folding kernels and layers of a drawing: the heights that only folded frames take up are squeezed, and
  * everything else keeps its place relative to the rest. A map of one axis is all it takes, so the
  * layout stays the one Python made. Knows drawings; it must not know elements.
  */
@@ -18,7 +18,7 @@ export interface Folded extends Drawing {
   readonly kept: readonly number[];
 }
 
-/** The drawing with the frames of some kernels folded: their boxes and inner wires are gone. */
+/** The drawing with some frames folded: their boxes and inner wires are gone. */
 export function folded(drawing: Drawing, groups: ReadonlySet<number>): Folded {
   const frames = drawing.frames ?? [];
   const closed = frames.filter(frame => groups.has(frame.group ?? -1));

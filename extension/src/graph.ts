@@ -1,6 +1,6 @@
 /**
  * A graph as SVG at the places Python gave it: pan by dragging, zoom with Ctrl and the wheel or by
- * keys, arrow keys from box to box, kernels fold. Only what is in sight is drawn, and texts only
+ * keys, arrow keys from box to box, kernels and layers fold. Only what is in sight is drawn, and texts only
  * where they can be read. Knows drawings and the selection.
  */
 
@@ -51,7 +51,9 @@ export class Graph {
     const { drawing, places, selection } = options;
     this.traces = new Map(drawing.boxes.map(b => [b, places.trace(b.places, b.line)]));
     this.shown = folded(drawing, this.closed);
-    this.node = s('svg', { class: 'nbx-graph', role: 'group', 'aria-label': drawing.summary ?? 'graph' });
+    // Colours tell kernels apart; layers have none.
+    const layers = drawing.frames?.some(frame => frame.kind === 'layer') ? 'nbx-layers' : '';
+    this.node = s('svg', { class: `nbx-graph ${layers}`, role: 'group', 'aria-label': drawing.summary ?? 'graph' });
     this.draw();
     this.node.addEventListener('keydown', event => this.key(event));
     this.node.addEventListener('wheel', event => this.wheel(event), { passive: false });
@@ -88,7 +90,7 @@ export class Graph {
     this.paint();
   }
 
-  /** Fold or unfold every kernel. */
+  /** Fold or unfold every frame. */
   foldAll(close: boolean): void {
     this.closed.clear();
     if (close) {
@@ -196,7 +198,8 @@ export class Graph {
   }
 
   private title(frame: Frame): SVGGElement {
-    const inside = this.options.drawing.boxes.filter(box => box.group === frame.group).length;
+    const operators = this.options.drawing.boxes.filter(box => !['input', 'constant'].includes(box.kind));
+    const inside = operators.filter(box => box.group === frame.group).length;
     return frameTitle(frame, inside, this.closed.has(frame.group ?? -1));
   }
 
@@ -219,7 +222,7 @@ export class Graph {
     this.paintFolded();
   }
 
-  /** A folded kernel stands for the chosen boxes inside it. */
+  /** A folded frame stands for the chosen boxes inside it. */
   private paintFolded(): void {
     const inside = this.options.drawing.boxes.filter(box => this.closed.has(box.group ?? -1));
     const chosen = new Set(inside.filter(b => this.relation(b) === Relation.same).map(b => b.group));

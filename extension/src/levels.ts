@@ -302,8 +302,8 @@ function boxNote(context: Context, box: Box): Note {
 
 export function foldButtons(fold: (closed: boolean) => void): HTMLButtonElement[] {
   return [
-    button('Fold', 'Fold all kernels', () => fold(true)),
-    button('Unfold', 'Unfold all kernels', () => fold(false))
+    button('Fold', 'Fold all kernels and layers', () => fold(true)),
+    button('Unfold', 'Unfold all kernels and layers', () => fold(false))
   ];
 }
 

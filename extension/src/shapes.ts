@@ -46,7 +46,7 @@ export function frameTitle(frame: Frame, inside: number, closed: boolean): SVGGE
       role: 'button',
       tabindex: 0,
       'aria-expanded': String(!closed),
-      'aria-label': `kernel ${visible(title)}`,
+      'aria-label': `${kind === 'layer' ? 'layer' : 'kernel'} ${visible(title)}`,
       'data-frame': group
     },
     s('rect', { x: x + 5, y: y + 3, width: patch, height: 17, rx: 3 }),

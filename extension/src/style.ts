@@ -28,6 +28,7 @@ export const STYLE = `
 body[data-jp-theme-light='false'] .nbx { ${DARK} }
 @media (prefers-color-scheme: dark) { body:not([data-jp-theme-light]) .nbx { ${DARK} } }
 ${GROUPS.join('\n')}
+.nbx .nbx-layers * { --nbx-g: var(--nbx-faint); }
 
 .nbx {
   --nbx-ink: var(--jp-content-font-color1, var(--nbx-ink0));

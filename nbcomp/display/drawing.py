@@ -1,21 +1,22 @@
 """A graph, with its fused groups, as boxes and wires at fixed places: plain data for every picture.
 
-Each group is laid out by itself, with a port on its upper edge for everything it reads and one on
-its lower edge for everything it hands out; the groups are then boxes of the outer layout.  So a
-wire never crosses a box it does not belong to, and no two boxes overlap.  Above `LARGEST` nodes a
-group, or a run of consecutive lines, becomes one box.  Knows graphs and the layout; it must not
-know colours or markup.
+Each bundle (a fused group; in a graph before fusion, a layer) is laid out by itself, with a port on
+its upper edge for everything it reads and one on its lower edge for everything it hands out; the
+bundles are then boxes of the outer layout.  So a wire never crosses a box it does not belong to,
+and no two boxes overlap.  Above `LARGEST` nodes a bundle becomes one box.  Knows graphs and the
+layout; it must not know colours or markup.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
+from nbcomp.display.bundles import Bundle, kernels, layers, lines, numbers
 from nbcomp.display.layout import Layout, Link, Point, layout
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Contract, Input, Library
@@ -89,22 +90,19 @@ class Drawing:
 
 
 def draw(graph: Graph, groups: Sequence[Group] = ()) -> Drawing:
-    """Place the nodes of a graph, inside their groups where there are any."""
+    """Place the nodes of a graph, inside their groups or else their layers where there are any."""
     shown = [n for n in graph.nodes if not _inline(n)]
-    picture = (_collapsed if len(shown) > LARGEST else _nested)(graph, groups)
-    return replace(picture, summary=_summary(graph, groups, len(shown)))
+    bundles = kernels(groups) if groups else layers(graph)
+    picture = _collapsed(graph, bundles) if len(shown) > LARGEST else _nested(graph, bundles)
+    return replace(picture, summary=_summary(graph, groups, bundles, len(shown)))
 
 
-def numbers(groups: Sequence[Group]) -> dict[str, int]:
-    """The number of each kernel, by name: that of the first of the groups it computes."""
-    return {group.name: k for k, group in reversed(list(enumerate(groups)))}
-
-
-def _summary(graph: Graph, groups: Sequence[Group], count: int) -> str:
+def _summary(graph: Graph, groups: Sequence[Group], bundles: Sequence[Bundle], count: int) -> str:
     operators = Counter(n.op.name for n in graph.nodes if not isinstance(n.op, (Input, Constant)))
     parts = ", ".join(f"{k}× {op}" if k > 1 else op for op, k in operators.most_common(8))
     more = f" and {len(operators) - 8} more" if len(operators) > 8 else ""
-    where = f" in {len(numbers(groups))} kernels" if groups else ""
+    where = f" in {len(bundles)} layers" if bundles else ""
+    where = f" in {len(numbers(groups))} kernels" if groups else where
     return f"Graph of {graph.name}: {count} nodes{where}; operators: {parts or 'none'}{more}."
 
 
@@ -140,18 +138,21 @@ def op_title(node: Node) -> str:
     return _short(f"{node.op.name}({', '.join(words)})" if words else node.op.name, 34)
 
 
-def _box(node: Node, group: int = -1) -> Box:
+def _box(node: Node, group: int = -1, prefix: str = "") -> Box:
+    """A node's box; inside a layer its parameters go without the layer's name."""
     line = node.location.line if node.location else 0
     places = (node.location,) if node.location else ()
     where = f"line {line}: {node.location.source().strip()}" if node.location else ""
     if isinstance(node.op, (Input, Constant)):
         kind: Kind = "input" if isinstance(node.op, Input) else "constant"
-        title, detail = _short(node.name or kind, 24), ""
+        title, detail = _short(node.name.removeprefix(prefix) or kind, 24), ""
     else:
         kind = "library" if isinstance(node.op, (Contract, Library)) else "op"
         title, detail = op_title(node), _short(node.name, 28)
     tip = "\n".join(
-        t for t in (f"{node.name} = {title}" if detail else title, str(node.type), where) if t
+        t
+        for t in (f"{node.name} = {title}" if detail else node.name or title, str(node.type), where)
+        if t
     )
     width = max(len(title) * TITLE, len(detail) * SMALL) + 2 * 9
     return Box(
@@ -215,7 +216,7 @@ class _Scene:
 
 @dataclass
 class _Inside:
-    """A group laid out by itself: its frame, its boxes and wires, and the x of its ports."""
+    """A bundle laid out by itself: its frame, its boxes and wires, and the x of its ports."""
 
     frame: Frame
     boxes: list[Box]
@@ -224,10 +225,10 @@ class _Inside:
     hands: dict[Node, float]
 
 
-def _inside(group: Group, number: int) -> _Inside:
-    members = dict.fromkeys(n for n in group.nodes if not _inline(n))
+def _inside(bundle: Bundle) -> _Inside:
+    members = dict.fromkeys(n for n in bundle.nodes if not _inline(n))
     scene = _Scene()
-    place = {n: scene.add(_box(n, number)) for n in members}
+    place = {n: scene.add(_box(n, bundle.number, bundle.prefix)) for n in members}
     reads: dict[Node, int] = {}
     for node in members:
         for operand in node.inputs:
@@ -239,19 +240,19 @@ def _inside(group: Group, number: int) -> _Inside:
                     scene.top.append(reads[operand])
                 scene.connect(reads[operand], place[node], "")
     hands = {}
-    for node in group.outputs:
+    for node in bundle.outputs:
         hands[node] = scene.add(None)
         scene.bottom.append(hands[node])
         scene.connect(place[node], hands[node], str(node.type))
     placed, wires = scene.place()
-    title = group.name
-    width = max(placed.width, (len(title) + len(group.kind) + 3) * SMALL) + 2 * MARGIN
+    title = bundle.name
+    width = max(placed.width, (len(title) + len(bundle.kind) + 3) * SMALL) + 2 * MARGIN
     dx = (width - placed.width) / 2
     # The first and the last gap of the layout lie between the ports and the nodes: room for the
     # header.
     height = max(placed.height + HEADER * (not reads), LINE) + HEADER * (not hands)
     dy = 0.0 if reads else HEADER
-    frame = Frame(title, group.kind, number, width, height)
+    frame = Frame(title, bundle.kind, bundle.number, width, height)
     boxes = []
     for box, (x, y) in zip(scene.boxes, placed.centres, strict=True):
         if isinstance(box, Box):
@@ -268,16 +269,15 @@ def _moved(wire: Wire, dx: float, dy: float) -> Wire:
     return replace(wire, points=points, label_at=(wire.label_at[0] + dx, wire.label_at[1] + dy))
 
 
-def _nested(graph: Graph, groups: Sequence[Group]) -> Drawing:
-    number = numbers(groups)
-    insides = [_inside(group, number[group.name]) for group in groups]
+def _nested(graph: Graph, bundles: Sequence[Bundle]) -> Drawing:
+    insides = [_inside(bundle) for bundle in bundles]
     scene = _Scene()
     frames = [scene.add(inside.frame) for inside in insides]
     places = _Places(scene)
     for frame, inside in zip(frames, insides, strict=True):
         for node, port in inside.hands.items():
             places.of.setdefault(node, (frame, port, ""))
-    grouped = {n for group in groups for n in group.nodes}
+    grouped = {n for bundle in bundles for n in bundle.nodes}
     loose = [n for n in graph.nodes if not _inline(n) and n not in grouped]
     for node in loose:
         places.of[node] = (scene.add(_box(node)), 0.0, str(node.type))
@@ -307,7 +307,7 @@ class _Places:
 
 
 def _assemble(scene: _Scene, insides: dict[int, _Inside]) -> Drawing:
-    """Place the outer scene and put the groups' insides into their frames."""
+    """Place the outer scene and put the bundles' insides into their frames."""
     placed, wires = scene.place()
     boxes, frames = [], []
     for i, (box, (x, y)) in enumerate(zip(scene.boxes, placed.centres, strict=True)):
@@ -328,18 +328,19 @@ def _assemble(scene: _Scene, insides: dict[int, _Inside]) -> Drawing:
 # ------------------------------------------------------------------------------------ large graphs
 
 
-def _collapsed(graph: Graph, groups: Sequence[Group]) -> Drawing:
-    """One box per group, or per run of consecutive nodes when there are no groups."""
-    kernels = numbers(groups)
-    bundles = [(g.name, g.kind, tuple(g.nodes)) for g in groups] or list(_runs(graph))
+def _collapsed(graph: Graph, bundles: Sequence[Bundle]) -> Drawing:
+    """One box per bundle, or per run of consecutive lines where that would still be too many."""
+    loose = len(graph.nodes) - sum(len(b.nodes) - 1 for b in bundles)
+    if not bundles or (bundles[0].kind == "layer" and loose > LARGEST):
+        bundles = list(lines(graph, LARGEST))
     scene = _Scene()
     maker: dict[Node, int] = {}
-    for title, kind, nodes in bundles:
+    for bundle in bundles:
+        title, kind, nodes, group = bundle.name, bundle.kind, bundle.nodes, bundle.number
         ops = Counter(n.op.name for n in nodes if not _inline(n))
         detail = _short(" ".join(f"{op}×{k}" if k > 1 else op for op, k in ops.items()), 44)
         width = max(len(title) * TITLE, len(detail) * SMALL) + 18
         tip = f"{title} ({kind})\n{detail}"
-        group = kernels.get(title, -1)
         places = tuple(dict.fromkeys(n.location for n in nodes if n.location))
         size = (width, 2 * LINE + 9)
         place = scene.add(Box("group", title, detail, tip, *size, group=group, places=places))
@@ -357,30 +358,3 @@ def _collapsed(graph: Graph, groups: Sequence[Group]) -> Drawing:
                 maker[node], scene.add(_result(i, len(graph.outputs), node)), str(node.type)
             )
     return _assemble(scene, {})
-
-
-def _runs(graph: Graph) -> Iterable[tuple[str, str, tuple[Node, ...]]]:
-    """Consecutive operators of one source line, and when that is not enough, of several lines.
-
-    Runs of a topological order never form a cycle.
-    """
-    nodes = [n for n in graph.nodes if not isinstance(n.op, (Input, Constant))]
-    runs: list[list[Node]] = []
-    for node in nodes:
-        same = runs and _line(runs[-1][-1]) == _line(node)
-        if same:
-            runs[-1].append(node)
-        else:
-            runs.append([node])
-    step = -(-len(runs) // LARGEST) if runs else 1
-    if len(runs) == 1:  # no locations to go by
-        runs, step = [[n] for n in nodes], -(-len(nodes) // LARGEST)
-    for start in range(0, len(runs), step):
-        part = [n for run in runs[start : start + step] for n in run]
-        first, last = _line(part[0]), _line(part[-1])
-        title = f"line {first}" if first == last else f"lines {min(first, last)}–{max(first, last)}"
-        yield title if first or last else f"{len(part)} operators", "run", tuple(part)
-
-
-def _line(node: Node) -> int:
-    return node.location.line if node.location else 0

@@ -27,6 +27,7 @@ PALETTE = (
 INK, FAINT, WIRE = "#1f2328", "#57606a", "#808a94"
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
+LAYER = ("#8c959f", "#f6f8fa")  # border and fill of a layer's frame
 # border, fill and corner radius of a box that is in no group
 PLAIN = {
     "op": ("#57606a", "#ffffff", 4),
@@ -50,7 +51,8 @@ def svg(drawing: Drawing) -> str:
     parts += map(_frame, drawing.frames)
     parts += map(_wire, drawing.wires)
     parts += map(_name, drawing.frames)
-    parts += map(_box, drawing.boxes)
+    layers = {f.group for f in drawing.frames if f.kind == "layer"}
+    parts += [_box(b, b.group >= 0 and b.group not in layers) for b in drawing.boxes]
     parts += [_label(w) for w in drawing.wires if w.label]
     return "\n".join([*parts, "</svg>"])
 
@@ -63,6 +65,11 @@ def data_uri(text: str) -> str:
 def colours(group: int) -> tuple[str, str]:
     """Border and fill of a group."""
     return PALETTE[group % len(PALETTE)]
+
+
+def _colours_of(frame: Frame) -> tuple[str, str]:
+    """Colours tell kernels apart; layers have none."""
+    return LAYER if frame.kind == "layer" else colours(frame.group)
 
 
 def _n(value: float) -> str:
@@ -78,7 +85,7 @@ def _text(x: float, y: float, text: str, attributes: str) -> str:
 
 
 def _frame(frame: Frame) -> str:
-    border, fill = colours(frame.group)
+    border, fill = _colours_of(frame)
     dash = ' stroke-dasharray="6 3"' if frame.kind == "library" else ""
     outline = f'rx="8" fill="{fill}" stroke="{border}" stroke-width="1.5"{dash}'
     return _rect(frame.x, frame.y, frame.width, frame.height, outline)
@@ -88,16 +95,16 @@ def _name(frame: Frame) -> str:
     """A frame's title, on a patch of its fill, so that wires pass behind it."""
     width = (len(frame.title) + len(frame.kind) + 3) * 6.5 + 4
     kind = f'<tspan fill="{FAINT}" font-weight="normal"> · {escape(frame.kind)}</tspan>'
-    patch = _rect(frame.x + 7, frame.y + 4, width, 15, f'rx="3" fill="{colours(frame.group)[1]}"')
+    patch = _rect(frame.x + 7, frame.y + 4, width, 15, f'rx="3" fill="{_colours_of(frame)[1]}"')
     return (
         f'{patch}<text x="{_n(frame.x + 9)}" y="{_n(frame.y + 15)}" font-size="10.5" '
         f'font-weight="bold" fill="{INK}">{escape(frame.title)}{kind}</text>'
     )
 
 
-def _box(box: Box) -> str:
+def _box(box: Box, coloured: bool) -> str:
     border, fill, radius = PLAIN[box.kind]
-    if box.group >= 0:
+    if coloured:
         border, tint = colours(box.group)
         fill = tint if box.kind == "group" else "#ffffff"
     dash = ' stroke-dasharray="4 2"' if box.kind == "library" else ""

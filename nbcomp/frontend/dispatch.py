@@ -110,7 +110,7 @@ def call(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[st
             here(),
             "NumPy functions and operators on whole arrays in place of the loop",
         )
-    with attributed() as location:
+    with attributed(session.layers()) as location:
         session.unrolled.count(function, location)
         handler = HANDLERS.get(function)
         if handler is not None:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.layers import layers_at_work
 from nbcomp.frontend.location import here
 from nbcomp.frontend.namespace import (
     VOLATILE_MODULES,
@@ -286,6 +287,8 @@ class Lifter:
             self.session.guard(ObjectGuard(first, original))
             self.session.guard(ObjectGuard(source, original))
             return known
+        if hasattr(type(value), "state_dict"):
+            self.session.layers = functools.partial(layers_at_work, self.session)
         return self._once(value, lambda: shadow(self, value, source))
 
     def _class(self, cls: type) -> Any:

@@ -12,7 +12,7 @@ import dis
 import linecache
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
@@ -33,7 +33,7 @@ def _skipped(file: str) -> bool:
 
 
 class Running(Protocol):
-    """What is asked of a frame: its code, and the byte offset of the instruction it is at."""
+    """What is asked of a frame: its code, its variables, and where in the code it is."""
 
     @property
     def f_code(self) -> CodeType:
@@ -42,6 +42,10 @@ class Running(Protocol):
     @property
     def f_lasti(self) -> int:
         """The byte offset."""
+
+    @property
+    def f_locals(self) -> Mapping[str, Any]:
+        """The variables by name."""
 
 
 class _Interpreted(threading.local):

@@ -101,9 +101,15 @@ def shadow(lifter: Lifts, value: Any, source: Source) -> Shadow:
 
 def source_of(value: Any) -> Source | None:
     """Where the object a shadow stands for is found; None for anything else."""
+    known = shadowed(value)
+    return known[1] if known is not None else None
+
+
+def shadowed(value: Any) -> tuple[Any, Source] | None:
+    """The object a shadow stands for and where it is found; None for anything else."""
     if issubclass(type(value), Shadow):
-        source: Source = object.__getattribute__(value, "_nbcomp")[2]
-        return source
+        _, original, source = object.__getattribute__(value, "_nbcomp")
+        return original, source
     return None
 
 

@@ -78,6 +78,7 @@ class Session:
         self.guards: dict[tuple[type, Source], Guard] = {}
         self.remarks: list[Remark] = []
         self.unrolled = Unrolled()
+        self.layers: Callable[[], tuple[str, ...]] = tuple  # the user's modules at work now
         self.refusals: dict[int, Exception] = {}
         self.effects: list[Node] = []  # nodes that may raise, wanted or not
         self.known_nodes: set[Node] = set()  # inputs whose value the program depends on
@@ -115,7 +116,8 @@ class Session:
             index, weak = len(self.reads), type(value) in (int, float)
             shape, strides = self._open(source, array)
             tensor = TensorType(array.dtype, shape)
-            node = Node(Input(index, tensor, strides), (), tensor, None, name, weak)
+            op = Input(index, tensor, strides)
+            node = Node(op, (), tensor, None, name, weak, self.layers())
             self.reads[source] = self._by_node[node] = Read(source, value, node)
         return self.reads[source]
 
@@ -238,14 +240,17 @@ def _no_foreign(array: Any) -> Any:
 
 
 class attributed:
-    """Nodes made inside get the user's line, and so do errors raised inside.
+    """Nodes made inside get the user's line and layers, and so do errors raised inside the line.
 
     An error of NumPy's keeps its class and message and gets the excerpt as a note.
     """
 
+    def __init__(self, layers: tuple[str, ...] = ()) -> None:
+        self._layers = layers
+
     def __enter__(self) -> Location | None:
         self._location = here()
-        self._at = at(self._location)
+        self._at = at(self._location, self._layers)
         self._at.__enter__()
         return self._location
 

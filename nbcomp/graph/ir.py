@@ -19,16 +19,18 @@ from nbcomp.record import Location
 from nbcomp.types import TensorType
 
 _location: ContextVar[Location | None] = ContextVar("location", default=None)
+_layers: ContextVar[tuple[str, ...]] = ContextVar("layers", default=())
 
 
 @contextmanager
-def at(location: Location | None) -> Iterator[None]:
-    """Give every node made inside this location."""
-    token = _location.set(location)
+def at(location: Location | None, layers: tuple[str, ...] = ()) -> Iterator[None]:
+    """Give every node made inside this location, and these layers."""
+    token, outer = _location.set(location), _layers.set(layers)
     try:
         yield
     finally:
         _location.reset(token)
+        _layers.reset(outer)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +38,8 @@ class Node:
     """One application of an operator, equal only to itself; `name` is the user's, if any.
 
     `weak` marks a Python number read at run time: a 0-d int64, float64 or bool whose dtype gives
-    way to that of the arrays it meets (NEP 50).
+    way to that of the arrays it meets (NEP 50).  `layers`: the user's modules that were at work
+    when it was captured, the outermost first, as "blocks.0: Block".
     """
 
     op: Op
@@ -45,6 +48,7 @@ class Node:
     location: Location | None = None
     name: str = ""
     weak: bool = False
+    layers: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -69,7 +73,8 @@ def apply(op: Op, *inputs: Node, name: str = "") -> Node:
 
     Raises what `op.infer` raises: `ValueError` or `TypeError`, worded as NumPy does.
     """
-    return Node(op, inputs, op.infer(*(n.type for n in inputs)), _location.get(), name)
+    type = op.infer(*(n.type for n in inputs))
+    return Node(op, inputs, type, _location.get(), name, layers=_layers.get())
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,6 +48,12 @@ class Source:
         head = self.name or unnamed
         return head + "".join(f"[{k!r}]" if how == "item" else f".{k}" for how, k in self.path)
 
+    def dotted(self) -> str:
+        """The names on the way that are not private: `linear.weight`, `params.W1`, `blocks.0`."""
+        head = [self.name or str(self.key)] if self.kind != "object" else []
+        parts = [str(key) for _, key in self.path]
+        return ".".join(head + [p for p in parts if not p.startswith("_")])
+
 
 @dataclass(frozen=True)
 class ArrayGuard:

@@ -11,6 +11,7 @@ import numpy as np
 import nbcomp
 from nbcomp.display.bundle import Report
 from nbcomp.display.payload import payload
+from tests.display.test_layers import Net
 
 SOURCE = """\
 def predict(x):
@@ -33,6 +34,12 @@ def compiled_payload() -> dict[str, Any]:
     exec(compile(SOURCE, file, "exec"), names)
     images = rng.standard_normal((1797, 64)).astype(np.float32)
     return payload(Report(nbcomp.compile(names["predict"], images)).view)
+
+
+def layered_payload() -> dict[str, Any]:
+    """A model of two layers of its own."""
+    compiled = nbcomp.compile(Net(16, 2), np.ones((4, 16), np.float32))
+    return payload(Report(compiled).view)
 
 
 HOSTILE = (

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tests.display.test_schema import FULL
 from tests.e2e.conftest import Sight
-from tests.e2e.example import EXP_LINE, compiled_payload, hostile
+from tests.e2e.example import EXP_LINE, compiled_payload, hostile, layered_payload
 
 See = Callable[..., Sight]
 PageOf = Callable[[object], str]
@@ -135,6 +135,20 @@ def test_boxes_are_found_and_kernels_fold(
     head = page.locator(".nbx-head:visible").first
     head.click()
     expect(head).to_have_attribute("aria-expanded", "false")
+
+
+def test_layers_fold(see: See, page_of: PageOf) -> None:
+    page = see(page_of(layered_payload())).page
+    page.get_by_role("button", name="The graph as written").click()
+    page.get_by_role("button", name="Fit the graph into the pane").click()
+    titles = page.locator(".nbx-graph:not(.nbx-hidden) .nbx-frame-title")
+    expect(titles).to_have_count(2)
+    expect(titles.first).to_contain_text("blocks.0: Block")
+    page.get_by_role("button", name="Fold all").first.click()
+    page.get_by_role("button", name="Fit the graph into the pane").click()
+    expect(titles.first).to_contain_text("7 operators")
+    boxes = page.locator(".nbx-graph:not(.nbx-hidden) .nbx-box")
+    expect(boxes.locator("text")).to_have_text(["x", "multiply(·, 2)", "result"])
 
 
 def test_all_of_it_by_keyboard(see: See, page_of: PageOf, payload: dict[str, Any]) -> None:

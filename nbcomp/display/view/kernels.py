@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from nbcomp.display.drawing import numbers
+from nbcomp.display.bundles import numbers
 from nbcomp.display.listing import commented
 from nbcomp.display.view.headline import operators, title
 from nbcomp.display.view.reads import Compiled, CompiledKernel

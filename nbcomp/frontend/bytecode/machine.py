@@ -104,6 +104,11 @@ class Frame:
         # Operations recorded when a loop's first round ended, and rounds, by its first instruction.
         self.loops: dict[int, tuple[int, int]] = {}
 
+    @property
+    def f_locals(self) -> dict[str, Any]:
+        """The variables, under the name that Python's frames have for them."""
+        return self.variables
+
     def push(self, value: Any) -> None:
         """Onto the stack."""
         self.stack.append(value)
