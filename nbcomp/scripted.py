@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nbcomp.dispatch import Library
-from nbcomp.errors import NbcompError
+from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.script.capture import capture
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture
@@ -24,6 +24,10 @@ from nbcomp.graph.script import code
 from nbcomp.jitted import Jit
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.runtime.plan import Plan
+
+
+class RaisesHere(Unsupported):
+    """What the program raises for these arguments, as far as compiling it went; Python knows."""
 
 
 class Script(Jit):
@@ -53,7 +57,23 @@ class Script(Jit):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings = NOTHING_OPEN
     ) -> Capture:
         """By its source, for the lengths of these arguments."""
-        return capture(self.__wrapped__, args, kwargs)
+        try:
+            return capture(self.__wrapped__, args, kwargs)
+        except NbcompError:
+            raise
+        except Exception as error:
+            raise RaisesHere(f"it raises {type(error).__name__}: {error}") from error
+
+    def _in_numpy(
+        self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """An error of the program's own is Python's to raise, if it comes that far."""
+        if not isinstance(reason, RaisesHere):
+            return super()._in_numpy(reason, key, args, kwargs)
+        result = self._python(*args, **kwargs)
+        self._refused.add(key)
+        self._warn(reason, "")
+        return result
 
     def failed(
         self,

@@ -18,7 +18,7 @@ from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.namespace import Namespace
 from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.objects import source_of
-from nbcomp.frontend.result import Out, Own, Record, Static, Tree, ViewOf
+from nbcomp.frontend.result import Out, Own, Record, Static, Tree, Varied, ViewOf
 from nbcomp.frontend.selection import Selection, refusal
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Storage
@@ -102,6 +102,9 @@ class Outputs:
             return self._array(value)
         if type(value) is Number:
             return self._number(value)
+        if type(value) is Varied:
+            parts = {"value": self._tree(value.value), "tag": self._tree(value.tag)}
+            return Record(value.make, parts)
         if type(value) is Lazy:
             return Own(value.source)
         if id(value) in self.lifter.containers:

@@ -56,6 +56,25 @@ class Record:
     fields: dict[str, Tree]
 
 
+@dataclass(frozen=True)
+class OfTag:
+    """The number whose type a tag tells, by its place in `types`."""
+
+    types: tuple[Callable[[Any], Any], ...]
+
+    def __call__(self, value: Any, tag: Any) -> Any:
+        return self.types[int(tag)](value)
+
+
+@dataclass(frozen=True, eq=False)
+class Varied:
+    """A number that is Python's or NumPy's as a run-time tag tells; value, tag: tracers."""
+
+    value: Any
+    tag: Any
+    make: OfTag
+
+
 Tree = Out | Own | ViewOf | Static | Record | tuple[Any, ...] | list[Any] | dict[Any, Any]
 
 

@@ -47,21 +47,6 @@ def test_recursion_without_end() -> None:
     assert "write it as a loop" in str(caught.value)
 
 
-def test_dtypes_that_differ() -> None:
-    def f(a: Any, b: Any) -> Any:
-        s = a[0]
-        for i in range(len(a)):
-            if a[i] > 1:
-                s = b[i]
-        return s
-
-    with pytest.raises(nbcomp.CaptureError) as caught:
-        nbcomp.script(f)(np.ones(3), np.ones(3, np.float32))
-    assert "`s` is" in str(caught.value)
-    assert "np.float64" in str(caught.value)
-    assert "np.float32" in str(caught.value)
-
-
 def test_what_is_not_compiled_runs_in_python_and_is_named() -> None:
     def f(a: Any) -> Any:
         text = ""

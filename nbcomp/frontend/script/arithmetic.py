@@ -10,24 +10,31 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import CaptureError
 from nbcomp.frontend.script.values import (
     EXACT,
     NP_BOOL,
     PY_BOOL,
     PY_FLOAT,
     PY_INT,
+    Either,
     Kind,
     NotElements,
+    Number,
     Scalar,
+    Way,
+    carrier,
     describe,
     is_number,
+    is_numeric,
     number,
+    numeric,
+    union,
 )
 from nbcomp.frontend.script.whole import ZERO, WholeNumbers
 from nbcomp.loop.grammar import Const, Expr, const
@@ -63,20 +70,15 @@ class Arithmetic(WholeNumbers):
 
     def binary(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
         """`a ∘ b`; known numbers are computed now, as Python does."""
+        if isinstance(a, Either) or isinstance(b, Either):
+            return self.each_way((a, b), partial(self.binary, fn, python))
         if not isinstance(a, Scalar) and not isinstance(b, Scalar):
             return python(a, b)
         if not (is_number(a) and is_number(b)):
             raise NotElements(f"{describe(a)} and {describe(b)} are not both numbers")
         x, y = number(a), number(b)
         if x.kind.python is None or y.kind.python is None:
-            mine, yours = x.kind.as_python, y.kind.as_python
-            if mine is None or yours is None:
-                return self.numpy_binary(fn, a, b)
-            # Whichever they are: where Python would raise, Python runs the call.
-            outer, self.certain = self.certain, False
-            result = self.python_binary(fn, replace(x, kind=mine), replace(y, kind=yours))
-            self.certain = outer
-            return replace(result, kind=Kind(result.dtype, None, True))
+            return self.numpy_binary(fn, a, b)
         return self.python_binary(fn, x, y)
 
     # ------------------------------------------------------------------------- Python numbers
@@ -169,15 +171,6 @@ class Arithmetic(WholeNumbers):
         compares = fn in _COMPARISONS
         wanted = [self.weak_dtype(s, args, compares) for s in scalars]
         *ins, out = _loop_of(function, wanted)
-        perhaps = [(s.kind.as_python or s.kind).weak for s in scalars]
-        fixed = any(s.kind.python is None and not s.kind.mixed for s in scalars)
-        mixed = fixed and any(s.kind.mixed for s in scalars)
-        if mixed and _loop_of(function, perhaps) != (*ins, out):
-            raise NotElements(
-                "a number that is Python's on one way and NumPy's on another meets one of another"
-                f" dtype: what np.{fn} gives depends on the way",
-                hint="make it NumPy's everywhere: np.float64(...)",
-            )
         if any(d.kind not in "biuf" for d in (*ins, out)):
             raise NotElements(f"np.{fn} gives {out}, which is not compiled")
         exprs = [self.converted(s, Kind(d)).expr for s, d in zip(scalars, ins, strict=True)]
@@ -191,14 +184,9 @@ class Arithmetic(WholeNumbers):
 
     def weak_dtype(self, s: Scalar, args: tuple[Any, ...], compares: bool) -> Any:
         """What NumPy's promotion sees of an argument; comparing takes whole numbers as they are."""
-        if compares and s.kind == PY_INT:
-            others = [number(a).kind for a in args if number(a).kind.python is None]
-            fits = all(
-                k.bounds()[0] <= s.low and s.high <= k.bounds()[1] for k in others if k.is_int
-            )
-            if not fits:
-                return s.dtype
-        return s.kind.weak
+        others = (number(a).ways[0] for a in args if compares)
+        seen = (_in_comparison(s.ways[0], other) for other in others)
+        return next((dtype for dtype in seen if dtype is not s.kind.weak), s.kind.weak)
 
     def no_negative_power(self, exponent: Scalar) -> None:
         if exponent.low < 0:
@@ -235,6 +223,11 @@ class Arithmetic(WholeNumbers):
 
     def compared(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
         """`a < b` and the like."""
+        if (isinstance(a, Either) or isinstance(b, Either)) and is_numeric(a) and is_numeric(b):
+            one, other = self.keep(numeric(a)), self.keep(numeric(b))
+            if (expr := self.compared_exactly(fn, one, other)) is not None:
+                return self.each_way((one, other), partial(_truth, expr))
+            return self.each_way((one, other), partial(self.compared, fn, python))
         if not isinstance(a, Scalar) and not isinstance(b, Scalar):
             return python(a, b)
         if not (is_number(a) and is_number(b)):
@@ -252,8 +245,23 @@ class Arithmetic(WholeNumbers):
                 return found
         return Scalar(PY_BOOL, self.compare(fn, x.expr, y.expr), 0, 1)
 
+    def compared_exactly(self, fn: str, a: Number, b: Number) -> Expr | None:
+        """A comparison of numbers of several kinds as one of their values; None where NumPy would
+        round some of them first."""
+        dtype = carrier(union(a.ways, b.ways))
+        if not all(way.fits(dtype) for way in (*a.ways, *b.ways)):
+            return None
+        for x, y in product(a.ways, b.ways):
+            if x.kind.python is None or y.kind.python is None:
+                *ins, _ = _loop_of(getattr(np, fn), [_in_comparison(x, y), _in_comparison(y, x)])
+                if not (x.fits(ins[0]) and y.fits(ins[1])):
+                    return None
+        return self.compare(fn, self.held(a, dtype), self.held(b, dtype))
+
     def truth(self, value: Any) -> Any:
         """Whether a number is true: known now, or a bool at run time."""
+        if isinstance(value, Either):  # whichever it is
+            value = Scalar(Kind(value.expr.dtype), value.expr)
         if not isinstance(value, Scalar):
             if is_number(value) or value is None or isinstance(value, str | tuple | list):
                 return bool(value)
@@ -274,6 +282,8 @@ class Arithmetic(WholeNumbers):
         """`-x`, `+x`, `~x`, `not x`"""
         if isinstance(op, ast.Not):
             return self.negated(value)
+        if isinstance(value, Either):
+            return self.each_way((value,), partial(self.unary, op))
         if not isinstance(value, Scalar):
             python: dict[type[ast.unaryop], Callable[[Any], Any]] = {
                 ast.USub: operator.neg,
@@ -302,41 +312,20 @@ class Arithmetic(WholeNumbers):
             return Scalar(PY_INT, self.apply("invert", s.expr), ~s.high, ~s.low)
         return s
 
-    # ---------------------------------------------------------------------------- conversions
 
-    def joined(self, a: Kind, b: Kind, name: str) -> Kind:
-        """The kind of a variable that is of one kind on one way and of another on another.
+def _in_comparison(way: Way, other: Way) -> Any:
+    """What NumPy's promotion sees of a number that is compared: whole numbers as they are."""
+    if way.kind == PY_INT and other.kind.python is None and other.kind.is_int:
+        low, high = other.kind.bounds()
+        if not (low <= way.low and way.high <= high):
+            return way.kind.dtype
+    return way.kind.weak
 
-        Raises CaptureError, with both, where neither holds all numbers of the other.
-        """
-        for one, other in ((a, b), (b, a)):
-            if one == other:
-                return one
-            if _holds(one, other):
-                mixed = one.python is None and (other.python is not None or other.mixed)
-                return replace(one, mixed=True) if mixed and not one.mixed else one
-        raise CaptureError(
-            f"`{name}` is {_article(a)} on one way and {_article(b)} on another",
-            self.location,
-            f"make it the same everywhere: {name} = {b}(...)"
-            if a.python
-            else f"make it the same everywhere: {name} = {a}(...)",
-        )
 
-    def as_kind(self, value: Any, kind: Kind, name: str) -> Scalar:
-        """A number as another kind that holds it."""
-        s = number(value)
-        if s.kind == kind:
-            return s
-        if s.kind == PY_INT and kind == PY_FLOAT:
-            return self.to_float(s)
-        if s.kind in (PY_FLOAT,) and kind.dtype.kind == "f" and kind.dtype != FLOAT64:
-            exact = isinstance(s.expr, Const) and (
-                float(kind.dtype.type(s.expr.value)) == float(s.expr.value)
-            )
-            if not exact:
-                self.joined(kind, Kind(FLOAT64), name)
-        return self.converted(s, kind)
+def _truth(expr: Expr, a: Any, b: Any) -> Scalar:
+    """What a comparison gives: Python's bool or NumPy's."""
+    plain = number(a).kind.python and number(b).kind.python
+    return Scalar(PY_BOOL if plain else NP_BOOL, expr, 0, 1)
 
 
 def _loop_of(function: np.ufunc, wanted: list[Any]) -> tuple[Any, ...]:
@@ -386,19 +375,3 @@ def _decided(fn: str, a: Scalar, b: Scalar) -> bool | None:
     if a.high < b.low or a.low > b.high:
         return fn == "not_equal"
     return None
-
-
-def _holds(wide: Kind, narrow: Kind) -> bool:
-    """Whether a variable of the wide kind can stand for one of the narrow: Python's numbers give
-    way to NumPy's of the same sort, and whole numbers to floats."""
-    if narrow.python is None:
-        return wide.python is None and wide.dtype == narrow.dtype
-    order = {"b": 0, "i": 1, "u": 1, "f": 2}
-    if wide.python is None:
-        return order[wide.dtype.kind] >= order[narrow.dtype.kind]
-    return order[wide.dtype.kind] > order[narrow.dtype.kind]
-
-
-def _article(kind: Kind) -> str:
-    text = str(kind)
-    return f"{'an' if text[0] in 'aeiou' else 'a'} {text}"

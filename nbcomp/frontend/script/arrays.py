@@ -65,14 +65,19 @@ class Arrays(Arithmetic):
 
     def inside(self, index: Any, extent: int, axis: int) -> Expr:
         """An index of an axis, counted from its start."""
-        if isinstance(index, View) or not _is_index(index):
-            raise NotElements(f"an index that is {describe(index)}")
-        s = number(index)
+        s = number(self.each_way((index,), self.index_number))
         if s.low >= 0 and s.high < extent:
             return as_index(self.converted(s, PY_INT).expr)
         if s.low >= -extent and s.high < 0:
             return index_add(as_index(self.converted(s, PY_INT).expr), affine(extent))
         return self.checked_index(self.converted(s, PY_INT), extent, axis)
+
+    def index_number(self, index: Any) -> Any:
+        """A whole number that counts elements."""
+        if isinstance(index, View) or not _is_index(index):
+            raise NotElements(f"an index that is {describe(index)}")
+        s = number(index)
+        return self.converted(s, PY_INT) if s.low >= -(2**63) and s.high < 2**63 else s
 
     def checked_index(self, s: Scalar, extent: int, axis: int) -> Expr:
         """An index that may be anywhere; one variable is checked once in a statement."""
@@ -92,7 +97,7 @@ class Arrays(Arithmetic):
         if s.low >= 0:
             self.fail_if(self.compare("greater_equal", s.expr, size), "IndexError", message, s.expr)
             return as_index(s.expr)
-        place = self.local(self.fresh("place"), PY_INT)
+        place = self.local(self.fresh("place"), PY_INT.dtype)
         self.store(place, s.expr)
         unsigned = [self.apply("bitcast", e, dtype=UNSIGNED) for e in (s.expr, size)]
         with self.body() as body:
@@ -115,7 +120,8 @@ class Arrays(Arithmetic):
     def set_element(self, view: View, value: Any) -> None:
         """`view[...] = value` for a part without axes."""
         memory = view.memory
-        s = self.assigned(number(value), Kind(memory.buffer.dtype))
+        kind = Kind(memory.buffer.dtype)
+        s = self.each_way((value,), lambda v: self.assigned(number(v), kind))
         memory.written = True
         self.add(Store(memory.buffer, view.start, s.expr, self.location))
 

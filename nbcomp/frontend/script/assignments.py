@@ -13,14 +13,14 @@ from nbcomp.frontend.script.arithmetic import BINARY
 from nbcomp.frontend.script.calls import Calls
 from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.values import (
-    Local,
+    Either,
     LocalFunction,
     NotElements,
     Scalar,
     View,
     describe,
-    is_number,
-    number,
+    is_numeric,
+    numeric,
 )
 from nbcomp.loop.grammar import (
     Expr,
@@ -88,10 +88,10 @@ class Assignments(Calls):
         """A variable's new value."""
         if isinstance(value, View) and not value.axes:
             value = self.element(value)
-        if isinstance(value, Scalar):
-            buffer = self.local(name, value.kind)
-            self.store(buffer, value.expr)
-            value = Local(value.kind, buffer, value.low, value.high)
+        if isinstance(value, Scalar | Either):
+            variable = self.memory(name, value.ways)
+            self.put(variable, value)
+            value = variable
         self.frame.env[name] = value
         if name in self.flagged:
             self.store(self.flag(name), const(True, BOOL))
@@ -102,9 +102,9 @@ class Assignments(Calls):
             raise NotElements(f"assignment to an element of {describe(base)}")
         if isinstance(value, View) and not value.axes:
             value = self.element(value)
-        if not is_number(value):
+        if not is_numeric(value):
             raise NotElements(f"assigning {describe(value)} to an element")
-        if isinstance(value, Scalar):
+        if isinstance(value, Scalar | Either):
             value = self.keep(value) if self.eager else value
         target = self.part(base, index)
         self.fill(target, value)
@@ -114,7 +114,7 @@ class Assignments(Calls):
         if not target.axes:
             self.set_element(target, value)
             return
-        value = self.frozen(number(value))
+        value = self.frozen(numeric(value))
         axis = target.axes[0]
         var = self.fresh("k")
         inner = list(target.start)

@@ -9,27 +9,26 @@ from __future__ import annotations
 import ast
 import builtins
 from abc import abstractmethod
-from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
 from nbcomp.frontend.script.assignments import Assignments, first_line
 from nbcomp.frontend.script.expressions import Env
 from nbcomp.frontend.script.values import (
-    Kind,
     Local,
     Maybe,
     NotElements,
+    Number,
     Scalar,
     Torn,
+    Variable,
+    Varying,
     describe,
     is_number,
-    number,
+    numeric,
+    union,
 )
-from nbcomp.loop.grammar import (
-    If,
-    Stmt,
-)
+from nbcomp.loop.grammar import If, Stmt
 from nbcomp.types import BOOL
 
 
@@ -137,38 +136,28 @@ class Branches(Assignments):
         elif all(isinstance(v, Scalar) and v.expr is first.expr for v in values):
             low, high = min(v.low for v in values), max(v.high for v in values)
             merged = Scalar(first.kind, first.expr, low, high)
-        elif all(isinstance(v, Local) or is_number(v) for v in values):
+        elif all(isinstance(v, Local | Varying) or is_number(v) for v in values):
             merged = self.met_numbers(name, found, bodies)
         else:
             other = next(v for v in values if not same(first, v))
             merged = Torn(describe(first), describe(other))
         return Maybe(merged) if missing else merged
 
-    def met_numbers(self, name: str, found: list[Any], bodies: list[list[Stmt]]) -> Local:
-        """Numbers of perhaps different kinds: a variable of the kind that holds them all."""
-        scalars = {k: self.as_scalar(f) for k, f in enumerate(found) if f is not MISSING}
-        kind = _kinds(scalars.values(), lambda a, b: self.joined(a, b, name))
-        buffer = self.local(name, kind)
-        for k, s in scalars.items():
-            self.settle(name, found[k], s, buffer, kind, bodies[k])
-        low, high = min(s.low for s in scalars.values()), max(s.high for s in scalars.values())
-        return Local(kind, buffer, low, high)
+    def met_numbers(self, name: str, found: list[Any], bodies: list[list[Stmt]]) -> Variable:
+        """Numbers of perhaps different kinds: a variable that holds any of them."""
+        held = {k: _settled(f) for k, f in enumerate(found) if f is not MISSING}
+        numbers = {k: self.as_number(value) for k, value in held.items()}
+        target = self.memory(name, union(*(n.ways for n in numbers.values())))
+        for k, n in numbers.items():
+            with self.body() as stmts:
+                self.put(target, n, held[k])
+            bodies[k].extend(stmts)
+        return target
 
-    def as_scalar(self, value: Any) -> Scalar:
+    def as_number(self, value: Any) -> Number:
         """What a variable holds, as a number."""
-        value = value.value if isinstance(value, Maybe) else value
-        return self.value_of(value) if isinstance(value, Local) else number(value)
-
-    def settle(
-        self, name: str, value: Any, s: Scalar, buffer: Any, kind: Kind, body: list[Stmt]
-    ) -> None:
-        """At the end of a way: put a variable's number where the other ways have it."""
-        value = value.value if isinstance(value, Maybe) else value
-        if isinstance(value, Local) and value.buffer is buffer:
-            return
-        with self.body() as stmts:
-            self.store(buffer, self.as_kind(s, kind, name).expr)
-        body.extend(stmts)
+        value = _settled(value)
+        return self.value_of(value) if isinstance(value, Local | Varying) else numeric(value)
 
 
 MISSING: Any = object()
@@ -178,8 +167,8 @@ def same(a: Any, b: Any) -> bool:
     """Whether two variables hold the same, as far as is known now."""
     if a is b:
         return True
-    if isinstance(a, Local) and isinstance(b, Local):
-        return a.buffer is b.buffer and (a.low, a.high) == (b.low, b.high)
+    if isinstance(a, Local | Varying) and isinstance(b, Local | Varying):
+        return a.buffer is b.buffer and a.ways == b.ways
     if is_number(a) and is_number(b) and not isinstance(a, Scalar) and not isinstance(b, Scalar):
         return type(a) is type(b) and repr(a) == repr(b)
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
@@ -187,9 +176,5 @@ def same(a: Any, b: Any) -> bool:
     return isinstance(a, str) and a == b
 
 
-def _kinds(scalars: Any, join: Callable[[Kind, Kind], Kind]) -> Kind:
-    kinds: list[Kind] = [s.kind for s in scalars]
-    result = kinds[0]
-    for kind in kinds[1:]:
-        result = join(result, kind)
-    return result
+def _settled(value: Any) -> Any:
+    return value.value if isinstance(value, Maybe) else value

@@ -20,6 +20,7 @@ from nbcomp.frontend.script.values import (
     PY_BOOL,
     PY_FLOAT,
     PY_INT,
+    Either,
     Kind,
     LocalFunction,
     NotElements,
@@ -27,7 +28,9 @@ from nbcomp.frontend.script.values import (
     View,
     describe,
     is_number,
+    is_numeric,
     number,
+    numeric,
 )
 from nbcomp.loop.grammar import const
 from nbcomp.types import BOOL, FLOAT64
@@ -65,7 +68,7 @@ class Calls(Expressions):
 
     def expr_Call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
-        if isinstance(function, View | Scalar):
+        if isinstance(function, View | Scalar | Either):
             raise NotElements(f"{describe(function)} is called")
         args = [self.value(a) for a in node.args if not isinstance(a, ast.Starred)]
         if len(args) != len(node.args) or any(k.arg is None for k in node.keywords):
@@ -87,6 +90,8 @@ class Calls(Expressions):
 
     def builtin(self, function: Any, args: list[Any]) -> Any:
         """Functions of numbers; NotImplemented for all others."""
+        if any(isinstance(a, Either) for a in args) and function not in _OF_ANY_KIND:
+            return self.each_way(args, lambda *plain: self.builtin(function, list(plain)))
         handler = _BUILTINS.get(function) if _hashable(function) else None
         if handler is not None:
             return handler(self, *args)
@@ -265,7 +270,7 @@ class Calls(Expressions):
             args = args[0]
         if not any(isinstance(a, Scalar) for a in args) and all(map(is_number, args)):
             return python(args)
-        if not all(map(is_number, args)) or not args:
+        if not all(map(is_numeric, args)) or not args:
             raise NotElements(f"{python.__name__}() of what are not numbers")
         best = args[0]
         for other in args[1:]:
@@ -274,16 +279,17 @@ class Calls(Expressions):
 
     def better(self, fn: str, a: Any, b: Any) -> Any:
         """b if b fn a else a"""
-        if not isinstance(a, Scalar) and not isinstance(b, Scalar):
+        if not isinstance(a, Scalar | Either) and not isinstance(b, Scalar | Either):
             return (min if fn == "less" else max)(a, b)
-        x, y = self.keep(number(a)), self.keep(number(b))
-        test = self.compared(fn, lambda p, q: p < q, y, x)
+        x, y = self.keep(numeric(a)), self.keep(numeric(b))
+        test = self.truth(self.compared(fn, lambda p, q: p < q, y, x))
         if not isinstance(test, Scalar):
             return y if test else x
-        found = self.one_of(test, y, x, [[], []])
-        if found.kind.is_int:
+        found = self.one_of(test.expr, y, x, ([], []))
+        if isinstance(found, Scalar) and found.kind.is_int:
             pick = min if fn == "less" else max
-            low, high = pick(x.low, y.low), pick(x.high, y.high)
+            (one,), (other,) = x.ways, y.ways
+            low, high = pick(one.low, other.low), pick(one.high, other.high)
             return Scalar(found.kind, found.expr, low, high)
         return found
 
@@ -329,6 +335,8 @@ class Calls(Expressions):
 
     def whole(self, value: Any) -> Any:
         """A whole number, for a range."""
+        if isinstance(value, Either):
+            return self.each_way((value,), self.whole)
         if not isinstance(value, Scalar):
             if type(value) is bool or not hasattr(type(value), "__index__"):
                 raise NotElements(f"range() of {describe(value)}")
@@ -382,6 +390,9 @@ _BUILTINS: dict[Any, Callable[..., Any]] = {
     enumerate: Calls.call_enumerate,
     zip: Calls.call_zip,
 }
+
+
+_OF_ANY_KIND = (range, enumerate, zip, min, max, bool)  # which know of numbers of several kinds
 
 
 def _hashable(value: Any) -> bool:

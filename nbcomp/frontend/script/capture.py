@@ -66,4 +66,4 @@ def _run(
         first = next(iter(inspect.signature(method).parameters))
         env = {first: function.__self__, **env}
         function = method
-    return Interpreter(session, functions.copy_of(function), env).run()
+    return Interpreter(session, functions.copy_of(function), env, outermost=True).run()

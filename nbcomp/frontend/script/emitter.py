@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import overload
 
-from nbcomp.frontend.script.values import PY_BOOL, Kind, Local, Scalar
+from nbcomp.frontend.script.values import Either, Kind, Number, Scalar
 from nbcomp.loop.grammar import (
     Affine,
     Apply,
@@ -20,7 +22,6 @@ from nbcomp.loop.grammar import (
     Failure,
     If,
     Let,
-    Load,
     Select,
     Stmt,
     Store,
@@ -28,7 +29,7 @@ from nbcomp.loop.grammar import (
     const,
 )
 from nbcomp.record import Location
-from nbcomp.types import BOOL, INT64
+from nbcomp.types import BOOL, INT64, DType
 
 
 class Emitter:
@@ -36,7 +37,10 @@ class Emitter:
 
     def __init__(self) -> None:
         self.stmts: list[Stmt] = []
-        self.locals: dict[tuple[str, str, str], Buffer] = {}  # by function, variable and kind
+        # By function, variable, what of it, and dtype.
+        self.locals: dict[tuple[str, str, str, DType], Buffer] = {}
+        # What was narrowed to a dtype that surely holds it: the cast, and the number before.
+        self.exact: dict[int, tuple[Expr, Expr]] = {}
         self.scope = ""  # the function whose variables these are
         self.location: Location | None = None
         self._names: dict[str, int] = {}
@@ -67,11 +71,12 @@ class Emitter:
 
     # ------------------------------------------------------------------------------ variables
 
-    def local(self, name: str, kind: Kind) -> Buffer:
-        """The memory of a variable while it holds numbers of this kind."""
-        key = (self.scope, name, str(kind))
+    def local(self, name: str, dtype: DType, part: str = "") -> Buffer:
+        """The memory of a variable while it holds numbers of this dtype; `part`: of something about
+        it."""
+        key = (self.scope, name, part, dtype)
         if key not in self.locals:
-            made = Buffer(self.fresh(name), kind.dtype, (), (), "local")
+            made = Buffer(self.fresh(f"{name}_{part}" if part else name), dtype, (), (), "local")
             self.locals[key] = made
         return self.locals[key]
 
@@ -80,18 +85,35 @@ class Emitter:
         self.add(Store(buffer, (), value, self.location))
         self.placed = {k: v for k, v in self.placed.items() if k[0] != buffer.name}
 
-    def keep(self, value: Scalar, name: str = "t") -> Scalar:
-        """The scalar, computed now: later changes of what it was made from do not matter."""
-        if isinstance(value.expr, Const | Var | Affine):
+    @overload
+    def keep(self, value: Scalar, name: str = "t") -> Scalar: ...
+
+    @overload
+    def keep(self, value: Number, name: str = "t") -> Number: ...
+
+    def keep(self, value: Number, name: str = "t") -> Number:
+        """The number, computed now: later changes of what it was made from do not matter."""
+        expr = self.kept(value.expr, name)
+        if isinstance(value, Either):
+            return replace(value, expr=expr, tag=self.kept(value.tag, "kind"))
+        return replace(value, expr=expr)
+
+    def kept(self, value: Expr, name: str) -> Expr:
+        """The expression, computed now."""
+        if isinstance(value, Const | Var | Affine):
             return value
         bound = self.fresh(name)
-        self.add(Let(bound, value.expr, self.location))
-        return Scalar(value.kind, Var(value.dtype, bound), value.low, value.high)
+        self.add(Let(bound, value, self.location))
+        return Var(value.dtype, bound)
 
-    def value_of(self, variable: Local) -> Scalar:
-        """A variable's present value."""
-        load = Load(variable.kind.dtype, variable.buffer, ())
-        return Scalar(variable.kind, load, variable.low, variable.high)
+    @contextmanager
+    def uncertain(self) -> Iterator[None]:
+        """What ends the kernel here says nothing of Python, which then runs the call."""
+        outer, self.certain = self.certain, False
+        try:
+            yield
+        finally:
+            self.certain = outer
 
     # -------------------------------------------------------------------------------- failures
 
@@ -124,12 +146,27 @@ class Emitter:
         return Apply(BOOL, fn, (a, b), self.location)
 
     def cast(self, value: Expr, kind: Kind) -> Expr:
+        """The value in the dtype of another kind."""
+        return self.to_dtype(value, kind.dtype)
+
+    def to_dtype(self, value: Expr, dtype: DType) -> Expr:
         """The value in another dtype."""
-        if value.dtype == kind.dtype:
+        if value.dtype == dtype:
             return value
         if isinstance(value, Const):
-            return const(value.value, kind.dtype)
-        return Cast(kind.dtype, value, self.location)
+            return const(value.value, dtype)
+        if id(value) in self.exact:
+            _, before = self.exact[id(value)]
+            if before.dtype == dtype or dtype.kind == "f":
+                return self.to_dtype(before, dtype)
+        return Cast(dtype, value, self.location)
+
+    def exactly(self, value: Expr, dtype: DType) -> Expr:
+        """The value in a dtype that is known to hold it."""
+        made = self.to_dtype(value, dtype)
+        if made is not value and not isinstance(value, Const):
+            self.exact[id(made)] = made, value
+        return made
 
     def choose(self, condition: Expr, yes: Expr, no: Expr) -> Expr:
         """One of two values, both of which may be computed."""
@@ -141,4 +178,4 @@ class Emitter:
 
     def flag(self, name: str) -> Buffer:
         """The memory that says whether a variable is assigned."""
-        return self.local(f"{name}_is_assigned", PY_BOOL)
+        return self.local(name, BOOL, "is_assigned")

@@ -22,8 +22,8 @@ from nbcomp.frontend.script.arithmetic import BINARY, COMPARE
 from nbcomp.frontend.script.arrays import Arrays
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.values import (
-    PY_BOOL,
     PY_INT,
+    Either,
     Local,
     LocalFunction,
     Maybe,
@@ -31,12 +31,15 @@ from nbcomp.frontend.script.values import (
     Raises,
     Scalar,
     Torn,
+    Varying,
     View,
     describe,
-    is_number,
+    is_numeric,
     number,
+    numeric,
+    union,
 )
-from nbcomp.loop.grammar import If, Load, Stmt
+from nbcomp.loop.grammar import Stmt
 from nbcomp.types import BOOL
 
 Env = dict[str, Any]
@@ -106,7 +109,7 @@ class Expressions(Arrays, ABC):
             raise NotElements(
                 f"`{name}` is {found.one} on one way here and {found.other} on another"
             )
-        if isinstance(found, Local):
+        if isinstance(found, Local | Varying):
             s = self.value_of(found)
             return self.keep(s, name) if self.eager else s
         return found
@@ -126,7 +129,7 @@ class Expressions(Arrays, ABC):
         """A value that no later assignment changes."""
         if isinstance(value, tuple):
             return tuple(map(self.frozen, value))
-        return self.keep(value) if isinstance(value, Scalar) else value
+        return self.keep(value) if isinstance(value, Scalar | Either) else value
 
     # -------------------------------------------------------------------------------- operators
 
@@ -169,7 +172,7 @@ class Expressions(Arrays, ABC):
     def one_comparison(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, ast.Is | ast.IsNot):
             same = left is right
-            if isinstance(left, Scalar) and right is not None:
+            if isinstance(left, Scalar | Either) and right is not None:
                 raise NotElements("`is` between numbers", hint="use ==")
             return same if isinstance(op, ast.Is) else not same
         if isinstance(op, ast.In | ast.NotIn):
@@ -208,18 +211,22 @@ class Expressions(Arrays, ABC):
         truth = self.truth(first)
         if not isinstance(truth, Scalar):
             return later() if truth == is_and else first
-        first = self.keep(first) if isinstance(first, Scalar) else first
+        first = self.frozen(first)
         truth = self.truth(first)
         with self.body() as body, self.perhaps():
             second = later()
-        if not is_number(second):
+        if not is_numeric(second):
             raise NotElements(f"`and` and `or` of {describe(second)}")
-        one, two = number(first), number(second)
-        if not body and one.dtype == two.dtype == BOOL:
-            fn = "logical_and" if is_and else "logical_or"
-            kind = two.kind if one.kind == two.kind else PY_BOOL
-            return Scalar(kind, self.apply(fn, one.expr, two.expr, dtype=BOOL), 0, 1)
-        return self.selected(truth, two if is_and else one, one if is_and else two, body, is_and)
+        one, two = numeric(first), numeric(second)
+        yes, no = (two, one) if is_and else (one, two)
+        if body or not one.expr.dtype == two.expr.dtype == BOOL:
+            bodies: tuple[list[Stmt], list[Stmt]] = (body, []) if is_and else ([], body)
+            return self.one_of(truth.expr, yes, no, bodies)
+        fn = "logical_and" if is_and else "logical_or"
+        ways, expr = union(yes.ways, no.ways), self.apply(fn, one.expr, two.expr, dtype=BOOL)
+        if len(ways) == 1:
+            return Scalar(ways[0].kind, expr, 0, 1)
+        return Either(ways, expr, self.choose(truth.expr, self.tag_of(yes), self.tag_of(no)))
 
     @contextmanager
     def perhaps(self) -> Iterator[None]:
@@ -228,22 +235,6 @@ class Expressions(Arrays, ABC):
             yield
         except Raises as raised:
             raise NotElements(f"part of an expression always raises: {raised}") from None
-
-    def selected(
-        self, truth: Scalar, yes: Scalar, no: Scalar, body: list[Stmt], later_is_yes: bool
-    ) -> Scalar:
-        """yes if truth else no, where one of them comes with statements of its own."""
-        kind = self.joined(yes.kind, no.kind, "this value")
-        result = self.local(self.fresh("choice"), kind)
-        bodies: list[list[Stmt]] = []
-        for value, own in ((yes, later_is_yes), (no, not later_is_yes)):
-            with self.body() as stmts:
-                stmts.extend(body if own else [])
-                self.store(result, self.as_kind(value, kind, "this value").expr)
-            bodies.append(stmts)
-        self.add(If(truth.expr, tuple(bodies[0]), tuple(bodies[1]), self.location))
-        low, high = min(yes.low, no.low), max(yes.high, no.high)
-        return self.keep(Scalar(kind, Load(kind.dtype, result, ()), low, high))
 
     def expr_IfExp(self, node: ast.IfExp) -> Any:
         test = self.truth(self.scalar_of(self.value(node.test)))
@@ -258,29 +249,7 @@ class Expressions(Arrays, ABC):
                 sides.append(self.scalar_of(self.value(branch)))
             self.frame.env = outer
             bodies.append(body)
-        return self.one_of(test, sides[0], sides[1], bodies)
-
-    def one_of(self, test: Scalar, a: Any, b: Any, bodies: list[list[Stmt]]) -> Any:
-        """One of two values at run time."""
-        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b) and not any(bodies):
-            return tuple(self.one_of(test, x, y, [[], []]) for x, y in zip(a, b, strict=True))
-        if not (is_number(a) and is_number(b)):
-            if a is b:
-                return a
-            raise NotElements(f"a choice between {describe(a)} and {describe(b)}")
-        yes, no = number(a), number(b)
-        kind = self.joined(yes.kind, no.kind, "this value")
-        low, high = min(yes.low, no.low), max(yes.high, no.high)
-        if not any(bodies):
-            yes, no = (self.as_kind(s, kind, "this value") for s in (yes, no))
-            return Scalar(kind, self.choose(test.expr, yes.expr, no.expr), low, high)
-        result = self.local(self.fresh("choice"), kind)
-        for side, body in ((yes, bodies[0]), (no, bodies[1])):
-            with self.body() as stmts:
-                self.store(result, self.as_kind(side, kind, "this value").expr)
-            body.extend(stmts)
-        self.add(If(test.expr, tuple(bodies[0]), tuple(bodies[1]), self.location))
-        return self.keep(Scalar(kind, Load(kind.dtype, result, ()), low, high))
+        return self.one_of(test.expr, sides[0], sides[1], bodies)
 
     def expr_NamedExpr(self, node: ast.NamedExpr) -> Any:
         value = self.frozen(self.value(node.value))
@@ -302,10 +271,10 @@ class Expressions(Arrays, ABC):
                 return self.still(found)
             element = self.element(found)
             return self.keep(element) if self.eager else element
-        if isinstance(base, tuple | list | str) and not isinstance(index, Scalar):
-            return self.entered(base[index], "")
-        if isinstance(index, Scalar) and isinstance(base, tuple | list):
-            raise NotElements("a tuple indexed by a number known only at run time")
+        if isinstance(base, Scalar | Either):
+            raise NotElements("an element of a number")
+        if isinstance(index, Scalar | Either):
+            raise NotElements(f"{describe(base)} indexed by a number known only at run time")
         return self.entered(base[index], "")
 
     def still(self, view: View) -> View:
@@ -329,8 +298,8 @@ class Expressions(Arrays, ABC):
         base = self.value(node.value)
         if isinstance(base, View):
             return self.attribute(base, node.attr)
-        if isinstance(base, Scalar):
-            if node.attr == "dtype" and base.kind.python is None:
+        if isinstance(base, Scalar | Either):
+            if node.attr == "dtype" and isinstance(base, Scalar) and base.kind.python is None:
                 return base.dtype
             raise NotElements(f".{node.attr} of a number")
         if isinstance(base, LocalFunction):

@@ -59,7 +59,14 @@ class _Continue(Exception):
 class Interpreter(Asker):
     """One call of a function whose source is at hand."""
 
-    def __init__(self, session: Session, function: types.FunctionType, env: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        function: types.FunctionType,
+        env: dict[str, Any],
+        outermost: bool = False,
+    ) -> None:
+        self.outermost = outermost  # whether what is returned is what the caller gets
         self.session, self.function = session, function
         self.source: Source = source_of(function)
         self.env = env
@@ -92,9 +99,8 @@ class Interpreter(Asker):
         body, position = list(body), 0
         while position < len(body):
             rest = body[position:]
-            written = write_region(
-                self.session, self.source, rest, self.env, self.lookup, needed, last
-            )
+            around = self.source, rest, self.env, self.lookup
+            written = write_region(self.session, *around, needed, last, self.outermost)
             if written is not None:
                 self.env.update(written.env)
                 if written.returned:
@@ -176,6 +182,7 @@ class Interpreter(Asker):
 
         def run() -> tuple[dict[str, Any], Any]:
             outer, self.env = self.env, dict(self.env)
+            outermost, self.outermost = self.outermost, False
             value = None
             try:
                 self.block(body, needed, last=tail)
@@ -187,6 +194,8 @@ class Interpreter(Asker):
                 raise Unsupported(
                     f"one branch raises {type(error).__name__}: {error}", self.source.at(body[0])
                 ) from None
+            finally:
+                self.outermost = outermost
             after, self.env = self.env, outer
             return ({} if tail else after), value
 

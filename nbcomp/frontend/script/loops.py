@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from nbcomp.frontend.script.branches import MISSING, same
@@ -18,16 +18,20 @@ from nbcomp.frontend.script.expressions import Env
 from nbcomp.frontend.script.items import Items
 from nbcomp.frontend.script.source import names_in
 from nbcomp.frontend.script.values import (
-    PY_FLOAT,
     Kind,
     Local,
     Maybe,
     NotElements,
+    Number,
     Scalar,
     Torn,
+    Variable,
+    Varying,
+    Way,
     describe,
     is_number,
     number,
+    union,
 )
 from nbcomp.loop.grammar import (
     Affine,
@@ -54,6 +58,15 @@ POLL = 1 << 16  # iterations of a `while` between looks for an interrupt
 Key = tuple[object, int]  # the calls around, and the node
 
 
+@dataclass(frozen=True)
+class Head:
+    """Where a loop comes round: what it assigns, and the memory of the numbers among that."""
+
+    key: Key
+    assigned: list[str]
+    memory: dict[str, Variable]
+
+
 @dataclass(eq=False)
 class Loop:
     """A loop being written: its labels, and what variables hold where it is left or comes round."""
@@ -69,12 +82,14 @@ class LoopWriter(Items):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kinds: dict[tuple[Key, str], Kind] = {}  # of loop variables, by loop and name
-        self.wide: set[tuple[Key, str, str]] = set()  # bounds that grow from round to round
-        self.result_kinds: dict[Key, list[Kind]] = {}  # of functions, by call
+        # The kinds of numbers that loop variables hold, by loop and name, and the bounds that grow
+        # from round to round.
+        self.kinds: dict[tuple[Key, str], frozenset[Kind]] = {}
+        self.wide: set[tuple[Key, str, Kind, str]] = set()
+        self.result_ways: dict[Key, list[tuple[Way, ...]]] = {}  # of functions, by call
         self.torn: dict[tuple[Key, str], Torn] = {}  # what is of several types in a loop
         self.unsettled: set[Key] = set()  # loops whose variables are of another kind now
-        self.heads: list[tuple[Key, list[str]]] = []  # the loops around, and what they assign
+        self.heads: list[Head] = []  # of the loops around
         self.dead = False  # whether the statement being written cannot be reached
         self.depth_of_loops = 0
 
@@ -136,6 +151,9 @@ class LoopWriter(Items):
             self.written_out_loop(node, list(iterable))
             return
         count, sure, bind_item = self.iteration(iterable, node.target)
+        if isinstance(count, Affine) and not count.terms and count.constant <= 0:
+            self.written_out_loop(node, [])
+            return
         label = self.fresh(_loop_name(node.target))
 
         def one_round(loop: Loop) -> list[Stmt]:
@@ -163,7 +181,7 @@ class LoopWriter(Items):
 
     def written_out_loop(self, node: ast.For, items: list[Any]) -> None:
         """A loop over a few things known now: its body once for each."""
-        if names_in(list(node.body)).jumps or has_jumps(node):
+        if items and (names_in(list(node.body)).jumps or has_jumps(node)):
             self.jumping_loop(node, items)
             return
         for item in items:
@@ -215,182 +233,189 @@ class LoopWriter(Items):
         for _ in range(ROUNDS):
             mark = len(self.stmts)
             self.frame.env = dict(entry)
-            self.enter(key, assigned, entry)
-            head = dict(self.frame.env)
+            head = self.enter(key, assigned, entry)
+            start = dict(self.frame.env)
             loop = Loop(f"{label}_out", f"{label}_next")
-            with self.body() as written:
+            with self.body():
                 stmts = one_round(loop)
-                self.round_done()
-            del written
+            self.heads.pop()
             self.location = location
-            if self.settled(key, assigned, head, loop):
+            ways = self.ways_out(node, loop, stmts, start, sure, head)
+            if self.settled(head, start, loop):
                 break
             del self.stmts[mark:]
         else:
             raise NotElements("the types of variables do not settle", node)
         self.depth_of_loops -= 1
-        self.finish_loop(node, loop, stmts, head, sure, key)
+        self.finish_loop(loop, stmts, ways, head)
 
-    def round_done(self) -> None:
-        """After a round was written."""
-
-    def enter(self, key: Key, assigned: list[str], entry: Env) -> None:
-        """Before a loop: the variables it changes go to memory, in the kinds known so far."""
+    def enter(self, key: Key, assigned: list[str], entry: Env) -> Head:
+        """Before a loop: what it changes goes to memory that holds the kinds known so far."""
+        memory: dict[str, Variable] = {}
         for name in assigned:
             found = entry.get(name, MISSING)
             value = found.value if isinstance(found, Maybe) else found
-            kind = self.kinds.get((key, name))
             if (key, name) in self.torn:
                 self.frame.env[name] = self.torn[key, name]
                 continue
             if value is MISSING:
-                if kind is not None:
-                    new = Local(kind, self.local(name, kind), *kind.bounds())
-                    self.frame.env[name] = Maybe(new)
+                if (key, name) in self.kinds:
+                    memory[name] = self.memory(name, self.head_ways(key, name, ()))
+                    self.frame.env[name] = Maybe(memory[name])
                 continue
-            if not (isinstance(value, Local) or is_number(value)):
+            if not (isinstance(value, Local | Varying) or is_number(value)):
                 continue
-            s = self.as_scalar(value)
-            kind = self.kinds.setdefault((key, name), s.kind)
-            buffer = self.local(name, kind)
-            if not (isinstance(value, Local) and value.buffer is buffer):
-                again = isinstance(value, Local) and self.narrow_outside(name, s.kind, kind)
-                number = self.converted(s, kind) if again else self.as_kind(s, kind, name)
-                self.store(buffer, number.expr)
+            n = self.as_number(value)
+            memory[name] = self.memory(name, self.head_ways(key, name, n.ways))
+            self.put(memory[name], n, value)
+            maybe = isinstance(found, Maybe)
+            self.frame.env[name] = Maybe(memory[name]) if maybe else memory[name]
+        self.heads.append(Head(key, assigned, memory))
+        return self.heads[-1]
+
+    def head_ways(self, key: Key, name: str, entry: tuple[Way, ...]) -> tuple[Way, ...]:
+        """The kinds that a variable may be of in a loop, and their bounds."""
+        first = {way.kind: way for way in entry}
+        kinds = self.kinds.get((key, name), frozenset()) | first.keys()
+        self.kinds[key, name] = kinds
+        ways = []
+        for kind in kinds:
             least, most = kind.bounds()
-            low = least if (key, name, "low") in self.wide else s.low
-            high = most if (key, name, "high") in self.wide else s.high
-            local = Local(kind, buffer, low, high)
-            self.frame.env[name] = Maybe(local) if isinstance(found, Maybe) else local
-        self.heads.append((key, assigned))
+            way = first.get(kind, Way(kind, least, most))
+            low = least if (key, name, kind, "low") in self.wide else way.low
+            high = most if (key, name, kind, "high") in self.wide else way.high
+            bits = 64 if (key, name, kind, "bits") in self.wide else way.bits
+            ways.append(Way(kind, low, high, bits))
+        return union(ways)
 
-    def narrow_outside(self, name: str, found: Kind, wanted: Kind) -> bool:
-        """Give a Python float that loops around carry the narrower dtype it gets in this loop.
-
-        Those loops are then written once more, from where the float was a literal; whether there
-        are any.
-        """
-        if found != PY_FLOAT or wanted.dtype.kind != "f" or wanted.dtype == PY_FLOAT.dtype:
-            return False
-        around = [key for key, names in self.heads if name in names]
-        around = [key for key in around if self.kinds.get((key, name)) == found]
-        for key in around:
-            self.kinds[key, name] = self.joined(found, wanted, name)
-            self.unsettled.add(key)
-        return bool(around)
-
-    def settle_round(self, env: Env, head: tuple[Key, list[str]] | None = None) -> None:
-        """Where a loop comes round, or is left: its variables in memory, in its kinds."""
-        key, assigned = head or self.heads[-1]
-        for name in assigned:
+    def settle_round(self, env: Env, head: Head | None = None) -> None:
+        """Where a loop comes round, or is left: its variables are in the loop's memory."""
+        head = head or self.heads[-1]
+        for name in head.assigned:
             found = env.get(name, MISSING)
             value = found.value if isinstance(found, Maybe) else found
-            if not (isinstance(value, Local | Scalar) or is_number(value)):
-                self.tear(key, name, value)
+            if not (isinstance(value, Local | Varying | Scalar) or is_number(value)):
+                self.tear(head.key, name, value)
                 continue
-            s = value if isinstance(value, Scalar) else self.as_scalar(value)
-            known = self.kinds.get((key, name))
-            kind = s.kind if known is None else self.joined(known, s.kind, name)
-            if kind != known:
-                self.kinds[key, name] = kind
-                self.unsettled.add(key)
-            if isinstance(value, Scalar) and kind == known:
+            if (head.key, name) in self.torn:
+                continue
+            n = self.as_number(value)
+            known, target = self.kinds.get((head.key, name), frozenset()), head.memory.get(name)
+            self.kinds[head.key, name] = known | {way.kind for way in n.ways}
+            if target is None or self.kinds[head.key, name] != known:
+                self.unsettled.add(head.key)
+                continue  # to be written again
+            if isinstance(value, Scalar) and isinstance(target, Local):
                 continue  # the variable of a `for`: its memory has it from the start of the round
-            buffer = self.local(name, kind)
-            if not (isinstance(value, Local) and value.buffer is buffer):
-                self.store(buffer, self.as_kind(s, kind, name).expr)
+            self.put(target, n, value)
 
     def tear(self, key: Key, name: str, value: Any) -> None:
         """A variable that is a number at first and something else when the loop comes round."""
-        kind = self.kinds.get((key, name))
-        if kind is not None and value is not MISSING and (key, name) not in self.torn:
-            self.torn[key, name] = Torn(str(kind), describe(value))
+        kinds = self.kinds.get((key, name))
+        if kinds and value is not MISSING and (key, name) not in self.torn:
+            self.torn[key, name] = Torn(" or ".join(map(str, kinds)), describe(value))
             self.unsettled.add(key)
 
-    def settled(self, key: Key, assigned: list[str], head: Env, loop: Loop) -> bool:
+    def settled(self, head: Head, start: Env, loop: Loop) -> bool:
         """Whether what variables hold when the loop comes round is what it started from."""
-        self.heads.pop()
+        key = head.key
         unsettled = key in self.unsettled
         self.unsettled.discard(key)
-        for env in loop.rounds:
-            for name in assigned:
-                start, end = head.get(name), env.get(name)
-                start = start.value if isinstance(start, Maybe) else start
-                end = end.value if isinstance(end, Maybe) else end
-                if isinstance(start, Local) and start.kind.is_int and end is not None:
-                    s = end if isinstance(end, Scalar) else None
-                    if s is None and (isinstance(end, Local) or is_number(end)):
-                        s = self.as_scalar(end)
-                    if s and s.low < start.low:
-                        self.wide.add((key, name, "low"))
+        ways = [(env, True) for env in loop.rounds] + [(env, False) for env in loop.ends]
+        for env, again in ways:
+            for name in head.assigned:
+                first, last = start.get(name), env.get(name)
+                first = first.value if isinstance(first, Maybe) else first
+                last = last.value if isinstance(last, Maybe) else last
+                numbers = isinstance(last, Local | Varying | Scalar) or is_number(last)
+                if isinstance(first, Local | Varying):
+                    bound = numbers and (again or isinstance(first, Varying))
+                    if bound and self.grows(key, name, first, self.as_number(last)):
                         unsettled = True
-                    if s and s.high > start.high:
-                        self.wide.add((key, name, "high"))
-                        unsettled = True
-                elif isinstance(start, Local | Torn) or start is None or same(start, end):
+                elif isinstance(first, Torn) or first is None or same(first, last):
                     continue
-                else:
-                    self.torn[key, name] = Torn(describe(start), describe(end))
+                elif again:
+                    self.torn[key, name] = Torn(describe(first), describe(last))
                     unsettled = True
         return not unsettled
 
-    def finish_loop(
+    def grows(self, key: Key, name: str, first: Variable, last: Number) -> bool:
+        """Whether bounds are wider at the end of a round than at its start; they are then open."""
+        known, before = {way.kind: way for way in first.ways}, len(self.wide)
+        for way in last.ways:
+            if way.kind in known and (way.kind.is_int or isinstance(first, Varying)):
+                if way.low < known[way.kind].low:
+                    self.wide.add((key, name, way.kind, "low"))
+                if way.high > known[way.kind].high:
+                    self.wide.add((key, name, way.kind, "high"))
+                if way.bits > known[way.kind].bits:
+                    self.wide.add((key, name, way.kind, "bits"))
+        return len(self.wide) > before
+
+    def ways_out(
         self,
         node: ast.For | ast.While,
         loop: Loop,
         stmts: list[Stmt],
-        head: Env,
+        start: Env,
         sure: bool,
-        key: Key,
-    ) -> None:
-        """What follows a loop, and what variables hold there."""
-        ways: list[tuple[list[Stmt], Env | None]] = []
-        after = self.after(head, loop, sure)
-        ended = not (isinstance(node, ast.While) and _endless(node, stmts))
-        self.frame.env = after
+        head: Head,
+    ) -> list[tuple[list[Stmt], Env | None]]:
+        """What is done, and what variables hold, where a loop is left: run out, or by a jump."""
+        self.frame.env = self.after(start, loop, sure, head)
         with self.body() as orelse:
-            self.dead = not ended
+            self.dead = isinstance(node, ast.While) and _endless(node, stmts)
             self.block(node.orelse)
-            if not self.dead:
-                self.settle_round(self.frame.env, (key, sorted(names_in([node]).assigned)))
+            if not self.dead and loop.ends:
+                self.settle_round(self.frame.env, head)
         exhausted = None if self.dead else self.frame.env
         self.dead = False
-        ways.append((orelse, exhausted))
-        ways += [([], env) for env in loop.ends]
-        self.frame.env = self.met_ends(ways, key)
+        return [(orelse, exhausted), *(([], env) for env in loop.ends)]
+
+    def finish_loop(
+        self,
+        loop: Loop,
+        stmts: list[Stmt],
+        ways: list[tuple[list[Stmt], Env | None]],
+        head: Head,
+    ) -> None:
+        """The loop itself, and what variables hold after it."""
+        self.frame.env = self.met_ends(ways, head)
         self.dead = all(env is None for _, env in ways)
+        orelse = ways[0][0]
         if loop.ends:
             self.add(Block((*stmts, *orelse), self.location, loop.out))
         else:
             self.stmts.extend((*stmts, *orelse))
 
-    def after(self, head: Env, loop: Loop, sure: bool) -> Env:
+    def after(self, start: Env, loop: Loop, sure: bool, head: Head) -> Env:
         """What variables hold when a loop has run out."""
-        env = dict(head)
+        env = dict(start)
         for rounds in loop.rounds:
             for name, value in rounds.items():
-                start = env.get(name)
-                inner = start.value if isinstance(start, Maybe) else start
-                if isinstance(start, Maybe) and sure and not isinstance(value, Maybe):
+                first = env.get(name)
+                inner = first.value if isinstance(first, Maybe) else first
+                if isinstance(first, Maybe) and sure and not isinstance(value, Maybe):
                     env[name] = inner
-                elif start is None and not (isinstance(value, Local) or is_number(value)):
+                elif first is None and not (isinstance(value, Local) or is_number(value)):
                     env[name] = Maybe(value)
         if sure:
-            self.from_rounds(env, loop)
+            self.from_rounds(env, loop, head)
         return env
 
-    def from_rounds(self, env: Env, loop: Loop) -> None:
+    def from_rounds(self, env: Env, loop: Loop, head: Head) -> None:
         """After a loop that surely ran, variables are what they were at the end of a round."""
-        for name, found in env.items():
-            ends = [rounds.get(name) for rounds in loop.rounds]
-            if not isinstance(found, Local) or not ends:
+        for name, target in head.memory.items():
+            if not isinstance(env.get(name), Local | Varying):
                 continue
-            if all(isinstance(e, Local) and e.buffer is found.buffer for e in ends):
-                mixed = any(e.kind.mixed for e in ends if isinstance(e, Local))
-                env[name] = replace(found, kind=replace(found.kind, mixed=mixed))
+            ends = [rounds.get(name) for rounds in loop.rounds]
+            if ends and all(isinstance(e, Local | Varying | Scalar) or is_number(e) for e in ends):
+                ways = union(*(self.as_number(e).ways for e in ends))
+                if {w.kind for w in ways} <= {w.kind for w in target.ways}:
+                    env[name] = narrowed(target, ways)
 
-    def met_ends(self, ways: list[tuple[list[Stmt], Env | None]], key: Key) -> Env:
-        """The ways out of a loop meet; numbers are in memory, in the loop's kinds, on all."""
+    def met_ends(self, ways: list[tuple[list[Stmt], Env | None]], head: Head) -> Env:
+        """The ways out of a loop meet; numbers are in the loop's memory on all."""
         live = [env for _, env in ways if env is not None]
         if not live:
             return dict(self.frame.env)
@@ -399,14 +424,12 @@ class LoopWriter(Items):
             found = [env.get(name, MISSING) for env in live]
             values = [f.value if isinstance(f, Maybe) else f for f in found if f is not MISSING]
             missing = any(f is MISSING or isinstance(f, Maybe) for f in found)
-            kind = self.kinds.get((key, name))
-            numbers = all(isinstance(v, Local | Scalar) or is_number(v) for v in values)
+            numbers = all(isinstance(v, Local | Varying | Scalar) or is_number(v) for v in values)
             if all(same(values[0], v) for v in values[1:]):
                 merged = values[0]
-            elif numbers and kind is not None:
-                scalars = [v if isinstance(v, Scalar) else self.as_scalar(v) for v in values]
-                low, high = min(s.low for s in scalars), max(s.high for s in scalars)
-                merged = Local(kind, self.local(name, kind), low, high)
+            elif numbers and name in head.memory:
+                kinds = union(*(self.as_number(v).ways for v in values))
+                merged = narrowed(head.memory[name], kinds)
             else:
                 merged = Torn(describe(values[0]), describe(values[-1]))
             result[name] = Maybe(merged) if missing else merged
@@ -432,6 +455,13 @@ class LoopWriter(Items):
         loop.rounds.append(self.frame.env)
         self.add(Leave(loop.again, self.location))
         self.dead = True
+
+
+def narrowed(variable: Variable, ways: tuple[Way, ...]) -> Variable:
+    """A variable of which more is known: the kinds that it may be of."""
+    if isinstance(variable, Varying) and len(ways) > 1:
+        return Varying(ways, variable.buffer, variable.tag)
+    return Local(ways[0].kind, variable.buffer, ways[0].low, ways[0].high)
 
 
 def _loop_name(target: ast.expr) -> str:

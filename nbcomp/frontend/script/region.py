@@ -17,14 +17,18 @@ import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.number import Number, symbol
+from nbcomp.frontend.result import OfTag, Varied
 from nbcomp.frontend.script import branching
 from nbcomp.frontend.script.assignments import Restart
 from nbcomp.frontend.script.expressions import Frame
 from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.statements import Statements
 from nbcomp.frontend.script.values import (
+    KINDS,
     PYTHON,
+    TAG,
     Axis,
+    Either,
     Kind,
     Local,
     LocalFunction,
@@ -33,6 +37,7 @@ from nbcomp.frontend.script.values import (
     NotElements,
     Scalar,
     Torn,
+    Varying,
     View,
     describe,
     number,
@@ -57,6 +62,7 @@ from nbcomp.loop.grammar import (
     While,
     affine,
     bodies,
+    const,
     expressions,
     loads_of,
     variables,
@@ -70,6 +76,7 @@ MAKERS = (np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.
 # small and not negative, as most are, fewer checks are needed.
 USUAL = ((0, 2**31 - 1), (-(2**31), 2**31 - 1), (0, 2**62))
 MANY_RESTARTS = 64
+OF_TAG = OfTag(tuple(kind.python or kind.dtype.type for kind in KINDS))
 
 
 @dataclass(frozen=True)
@@ -344,11 +351,12 @@ def write_region(
     lookup: Callable[[str], Any],
     needed: set[str],
     last: bool,
+    outermost: bool = False,
 ) -> Written | None:
     """Write as many of the statements as can be as one kernel; None if there is no loop in them.
 
     needed: variables that are read after these statements.  last: whether the function ends with
-    them.
+    them.  outermost: whether it is the one that was compiled, whose value the caller gets.
     """
     learnt: Region | None = None
     count = len(body)
@@ -357,13 +365,13 @@ def write_region(
         if learnt is not None:
             region.kinds, region.flagged = learnt.kinds, learnt.flagged
             region.torn = learnt.torn
-            region.wide, region.result_kinds = learnt.wide, learnt.result_kinds
+            region.wide, region.result_ways = learnt.wide, learnt.result_ways
         try:
             done = _write(region, body[:count])
             if not any(map(_worth, body[:done])):
                 return None
             if done == count:
-                return _finish(region, body, count, needed, last)
+                return _finish(region, body, count, needed, last, outermost)
         except Restart:
             learnt = region
             continue
@@ -400,7 +408,12 @@ def _worth(stmt: ast.stmt) -> bool:
 
 
 def _finish(
-    region: Region, body: list[ast.stmt], count: int, needed: set[str], last: bool
+    region: Region,
+    body: list[ast.stmt],
+    count: int,
+    needed: set[str],
+    last: bool,
+    outermost: bool,
 ) -> Written | None:
     """The region's node, and the variables after it."""
     rest = names_in(body[count:])
@@ -409,7 +422,7 @@ def _finish(
     if returned and not region.dead and not ends:
         return None
     if returned or (ends and not region.dead):
-        return _returned(region, count)
+        return _returned(region, count, outermost)
     wanted = (needed | rest.read) & names_in(body[:count]).assigned
     values = {n: region.frame.env[n] for n in sorted(wanted) if n in region.frame.env}
     leaves: list[tuple[str, Scalar]] = []
@@ -417,19 +430,21 @@ def _finish(
         if isinstance(value, Maybe):
             region.need_assigned(name)
             value = value.value
-        _leaves_of(region, name, value, leaves)
+        values[name] = _plain(region, value)
+        _leaves_of(region, name, values[name], leaves)
     made = iter(region.node(_title(region), leaves))
-    env = {n: _outside(region, _settled(v), made) for n, v in values.items()}
+    env = {n: _outside(region, v, made) for n, v in values.items()}
     return Written(count, env, False, None)
 
 
-def _returned(region: Region, count: int) -> Written:
+def _returned(region: Region, count: int, outermost: bool) -> Written:
     if not region.dead:
         region.stmt_Return(ast.Return(None))
     region.dead = False
     stmts, region.stmts = region.stmts, []
     region.add_function(region.frame, stmts)
     value = region.result_of(region.frame)
+    value = value if outermost else _plain(region, value)
     leaves: list[tuple[str, Scalar]] = []
     _leaves_of(region, "result", value, leaves)
     made = iter(region.node(_title(region), leaves))
@@ -440,8 +455,22 @@ def _title(region: Region) -> str:
     return region.frame.source.name.strip("<>") + "_loops"
 
 
-def _settled(value: Any) -> Any:
-    return value.value if isinstance(value, Maybe) else value
+def _plain(region: Region, value: Any) -> Any:
+    """A value of which the kinds of numbers are known: others are left to Python.
+
+    A variable that is Python's at first is NumPy's once a loop has gone round.
+    """
+    if isinstance(value, tuple):
+        return tuple(_plain(region, v) for v in value)
+    n = region.value_of(value) if isinstance(value, Varying) else value
+    if not isinstance(n, Either):
+        return value
+    way = n.ways[-1]
+    n = replace(n, expr=region.kept(n.expr, "t"), tag=region.kept(n.tag, "kind"))
+    other = region.compare("not_equal", n.tag, const(way.tag, TAG))
+    with region.uncertain():
+        region.fail_if(other, "TypeError", "a number whose kind depends on the way taken")
+    return region.of_kind(n, way.kind, n.tag)
 
 
 def _leaves_of(region: Region, name: str, value: Any, leaves: list[tuple[str, Scalar]]) -> None:
@@ -449,8 +478,12 @@ def _leaves_of(region: Region, name: str, value: Any, leaves: list[tuple[str, Sc
     if isinstance(value, tuple):
         for v in value:
             _leaves_of(region, name, v, leaves)
+    elif isinstance(value, Either):  # what the caller gets is told by the tag
+        leaves.append((name, Scalar(Kind(value.expr.dtype), value.expr)))
+        leaves.append((f"{name}_kind", Scalar(Kind(TAG), value.tag)))
     elif isinstance(value, Local | Scalar):
         s = region.value_of(value) if isinstance(value, Local) else value
+        assert isinstance(s, Scalar)
         leaves.append((name, s))
     elif isinstance(value, View) and not value.whole:
         raise Unsupported(f"`{name}` is part of an array, and is used after the loop")
@@ -462,10 +495,16 @@ def _outside(region: Region, value: Any, made: Any) -> Any:
     """A value as the statements after the region see it."""
     if isinstance(value, tuple):
         return tuple(_outside(region, v, made) for v in value)
+    if isinstance(value, Either):
+        held = _traced(region, Kind(value.expr.dtype), next(made))
+        return Varied(held, _traced(region, Kind(TAG), next(made)), OF_TAG)
     if isinstance(value, Local | Scalar):
-        kind, node = value.kind, next(made)
-        weak = kind.python in (int, float)
-        tracer = Tracer(region.session, Place(Storage(replace(node, weak=weak))), True)
-        tracer._python = kind.python
-        return tracer
+        return _traced(region, value.kind, next(made))
     return value.memory.origin if isinstance(value, View) else value
+
+
+def _traced(region: Region, kind: Kind, node: Node) -> Tracer:
+    weak = kind.python in (int, float)
+    tracer = Tracer(region.session, Place(Storage(replace(node, weak=weak))), True)
+    tracer._python = kind.python
+    return tracer

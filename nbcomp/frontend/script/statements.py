@@ -9,17 +9,19 @@ from typing import Any
 from nbcomp.errors import CaptureError
 from nbcomp.frontend.script.assignments import Restart, first_line
 from nbcomp.frontend.script.expressions import Frame
-from nbcomp.frontend.script.loops import Key, LoopWriter, leaves
+from nbcomp.frontend.script.loops import Key, LoopWriter, leaves, narrowed
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.values import (
-    Local,
     NotElements,
+    Number,
     Raises,
-    Scalar,
     View,
+    Way,
+    carrier,
     describe,
-    is_number,
-    number,
+    is_numeric,
+    numeric,
+    union,
 )
 from nbcomp.loop.grammar import (
     Block,
@@ -38,15 +40,13 @@ class Statements(LoopWriter):
         value = self.frozen(value)
         self.frame.results.append(value)
         leaves = _numbers(value)
-        kinds = self.result_kinds.setdefault(self.frame_key(), [s.kind for s in leaves])
-        self.check_shape(value, len(kinds), len(leaves))
-        for k, (s, kind) in enumerate(zip(leaves, list(kinds), strict=True)):
-            joined = self.joined(kind, s.kind, f"what {self.frame.source.name} returns")
-            if joined != kind:
-                kinds[k] = joined
+        known = self.result_ways.setdefault(self.frame_key(), [n.ways for n in leaves])
+        self.check_shape(value, len(known), len(leaves))
+        for k, n in enumerate(leaves):
+            before, known[k] = known[k], union(known[k], n.ways)
+            if _memory(known[k]) != _memory(before):
                 raise Restart
-            name = f"{self.frame.label}_{k}"
-            self.store(self.local(name, kind), self.as_kind(s, kind, name).expr)
+            self.put(self.memory(f"{self.frame.label}_{k}", known[k]), n)
         self.add(Leave(self.frame.label, self.location))
         self.dead = True
 
@@ -99,13 +99,12 @@ class Statements(LoopWriter):
 
     def result_of(self, frame: Frame) -> Any:
         """What a function returned, its numbers read from memory."""
-        kinds = self.result_kinds.get(self.frame_key(), [])
-        bounds = [[(s.low, s.high) for s in _numbers(r)] for r in frame.results]
+        returned = [_numbers(r) for r in frame.results]
         leaves = []
-        for k, kind in enumerate(kinds):
-            low, high = min(b[k][0] for b in bounds), max(b[k][1] for b in bounds)
-            local = Local(kind, self.local(f"{frame.label}_{k}", kind), low, high)
-            leaves.append(self.keep(self.value_of(local)))
+        for k in range(len(returned[0]) if returned else 0):
+            ways = union(*(numbers[k].ways for numbers in returned))
+            whole = self.memory(f"{frame.label}_{k}", self.result_ways[self.frame_key()][k])
+            leaves.append(self.keep(self.value_of(narrowed(whole, ways))))
         return _with_numbers(frame.results[0], iter(leaves)) if frame.results else None
 
     def block(self, body: list[ast.stmt]) -> None:
@@ -136,25 +135,30 @@ def _alike(a: Any, b: Any) -> bool:
     """Whether two results differ in their numbers only."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(_alike, a, b))
-    if is_number(a) or is_number(b):
-        return is_number(a) and is_number(b)
+    if is_numeric(a) or is_numeric(b):
+        return is_numeric(a) and is_numeric(b)
     if isinstance(a, View) and isinstance(b, View):
         return a.memory is b.memory and a.whole and b.whole
     return a is b or a == b
 
 
-def _numbers(value: Any) -> list[Scalar]:
+def _numbers(value: Any) -> list[Number]:
     """The numbers in a result, in order."""
     if isinstance(value, tuple):
         return [s for v in value for s in _numbers(v)]
-    return [number(value)] if is_number(value) else []
+    return [numeric(value)] if is_numeric(value) else []
 
 
 def _with_numbers(value: Any, leaves: Any) -> Any:
     """The result with these numbers in place of its own."""
     if isinstance(value, tuple):
         return tuple(_with_numbers(v, leaves) for v in value)
-    return next(leaves) if is_number(value) else value
+    return next(leaves) if is_numeric(value) else value
+
+
+def _memory(ways: tuple[Way, ...]) -> tuple[Any, ...]:
+    """What the memory of a number of these kinds depends on."""
+    return carrier(ways), *(way.kind for way in ways)
 
 
 def _changes_things(node: ast.stmt) -> bool:

@@ -8,6 +8,7 @@ is itself: a Python object.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from nbcomp.loop.grammar import Affine, Buffer, Const, Expr, affine, const
 from nbcomp.types import BOOL, FLOAT64, INT64, DType
 
 INT_LOW, INT_HIGH = -(2**63), 2**63 - 1
+UINT64 = np.dtype(np.uint64)
 EXACT = 2**53  # whole numbers up to here are doubles
 
 
@@ -39,14 +41,10 @@ class Raises(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """What kind of number: a NumPy dtype, and the Python type if it is a Python number.
-
-    mixed: it is a Python number on some ways, and a NumPy scalar on others.
-    """
+    """What kind of number: a NumPy dtype, and the Python type if it is a Python number."""
 
     dtype: DType
     python: type | None = None
-    mixed: bool = False
 
     def __str__(self) -> str:
         return (
@@ -59,13 +57,6 @@ class Kind:
     def is_int(self) -> bool:
         """Whether it is a whole number (bool is not)."""
         return self.dtype.kind in "iu"
-
-    @property
-    def as_python(self) -> Kind | None:
-        """The Python number it may be, if it may."""
-        if self.python or not self.mixed:
-            return self if self.python else None
-        return {BOOL: PY_BOOL, INT64: PY_INT, FLOAT64: PY_FLOAT}.get(self.dtype)
 
     @property
     def weak(self) -> type | DType:
@@ -83,6 +74,56 @@ class Kind:
 PY_INT, PY_FLOAT, PY_BOOL = Kind(INT64, int), Kind(FLOAT64, float), Kind(BOOL, bool)
 NP_BOOL = Kind(BOOL)
 PYTHON = {int: PY_INT, float: PY_FLOAT, bool: PY_BOOL}
+# All kinds; at run time one is told by its place here, its tag.
+KINDS = (PY_BOOL, PY_INT, PY_FLOAT, *(Kind(np.dtype(c)) for c in ["?", "i1", "i2", "i4", "i8"]))
+KINDS += tuple(Kind(np.dtype(c)) for c in ["u1", "u2", "u4", "u8", "f2", "f4", "f8"])
+TAG = np.dtype(np.uint8)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One kind that a number may be of, and what is known of those that are.
+
+    low, high: bounds of whole numbers.  bits: the width of floats that holds a Python float.
+    """
+
+    kind: Kind
+    low: int = INT_LOW
+    high: int = INT_HIGH
+    bits: int = 64
+
+    @property
+    def tag(self) -> int:
+        """Its kind at run time."""
+        if self.kind not in KINDS:
+            raise NotElements(f"a number that is np.{self.kind.dtype.name} on one way only")
+        return KINDS.index(self.kind)
+
+    def fits(self, dtype: DType) -> bool:
+        """Whether a dtype surely holds the numbers exactly."""
+        if self.kind.dtype.kind == "f":
+            bits = self.bits if self.kind == PY_FLOAT else 8 * self.kind.dtype.itemsize
+            return dtype.kind == "f" and bits <= 8 * dtype.itemsize
+        least, most = exact_range(dtype)
+        return least <= self.low and self.high <= most
+
+
+def exact_range(dtype: DType) -> tuple[int, int]:
+    """The whole numbers that a dtype holds without gaps."""
+    if dtype.kind == "f":
+        most = 2 ** (np.finfo(dtype.str).nmant + 1)
+        return -most, most
+    return Kind(dtype).bounds()
+
+
+def _bits(expr: Expr) -> int:
+    """The width of the narrowest float that holds a Python float."""
+    if not isinstance(expr, Const):
+        return 64
+    with np.errstate(over="ignore"):
+        kept = [np.dtype(f"f{n}").type(expr.value) for n in (2, 4)]
+    same = [float(k) == float(expr.value) or k != k for k in kept]
+    return 16 if same[0] else 32 if same[1] else 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +140,22 @@ class Scalar:
         """Its dtype in the loop IR."""
         return self.kind.dtype
 
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The one kind it is of."""
+        bits = _bits(self.expr) if self.kind == PY_FLOAT else 64
+        return (Way(self.kind, self.low, self.high, bits),)
+
+
+@dataclass(frozen=True, eq=False)
+class Either:
+    """A number of which the kind, too, is known at run time only: `expr` in the dtype that holds
+    all of them (`carrier`), and the tag of its kind."""
+
+    ways: tuple[Way, ...]
+    expr: Expr
+    tag: Expr
+
 
 @dataclass(frozen=True, eq=False)
 class Local:
@@ -108,6 +165,24 @@ class Local:
     buffer: Buffer
     low: int = INT_LOW
     high: int = INT_HIGH
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The one kind it is of."""
+        return (Way(self.kind, self.low, self.high),)
+
+
+@dataclass(frozen=True, eq=False)
+class Varying:
+    """A variable whose number is of a kind known at run time only: its memory, and the tag's."""
+
+    ways: tuple[Way, ...]
+    buffer: Buffer
+    tag: Buffer
+
+
+Number = Scalar | Either
+Variable = Local | Varying
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +253,34 @@ class LocalFunction:
     defaults: tuple[Any, ...] = ()
 
 
+def union(*values: Iterable[Way]) -> tuple[Way, ...]:
+    """The kinds of several numbers, one of which a number is."""
+    found: dict[Kind, Way] = {}
+    for way in (w for ways in values for w in ways):
+        known = found.get(way.kind, way)
+        low, high = min(known.low, way.low), max(known.high, way.high)
+        found[way.kind] = Way(way.kind, low, high, max(known.bits, way.bits))
+    return tuple(found.values()) if len(found) == 1 else tuple(sorted(found.values(), key=_tag))
+
+
+def _tag(way: Way) -> int:
+    return way.tag
+
+
+def carrier(ways: tuple[Way, ...]) -> DType:
+    """The dtype in which numbers of several kinds are kept: exact for all, as far as 64 bits go."""
+    dtypes = {w.kind.dtype for w in ways}
+    if len(dtypes) == 1:
+        return next(iter(dtypes))
+    floats = any(d.kind == "f" for d in dtypes)
+    wanted = [d for d in dtypes if d != BOOL and (d.kind == "f") == floats]
+    for dtype in sorted(wanted, key=lambda d: d.itemsize):
+        if all(way.fits(dtype) for way in ways):
+            return dtype
+    unsigned = all(way.low >= 0 for way in ways) and UINT64 in dtypes
+    return FLOAT64 if floats else UINT64 if unsigned else INT64
+
+
 def number(value: Any) -> Scalar:
     """A number known while compiling, as a scalar.  Raises NotElements for what is none."""
     if isinstance(value, Scalar):
@@ -205,6 +308,16 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Scalar | np.generic) or type(value) in PYTHON
 
 
+def numeric(value: Any) -> Number:
+    """A number, whose kind may be known at run time only.  Raises NotElements for what is none."""
+    return value if isinstance(value, Either) else number(value)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether this is a number, whatever is known of it."""
+    return isinstance(value, Either) or is_number(value)
+
+
 def as_index(expr: Expr) -> Expr:
     """A whole number in the canonical form of indices, where it has one."""
     if isinstance(expr, Const) and expr.dtype == INT64:
@@ -226,8 +339,8 @@ def clipped(s: Scalar, low: int, high: int) -> Scalar:
 
 def describe(value: Any) -> str:
     """A value's type in the user's terms."""
-    if isinstance(value, Scalar | Local):
-        return str(value.kind)
+    if isinstance(value, Scalar | Local | Either | Varying):
+        return " or ".join(str(w.kind) for w in value.ways)
     if isinstance(value, View):
         return f"an array of shape {value.shape}"
     if isinstance(value, Maybe):

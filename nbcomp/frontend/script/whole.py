@@ -6,7 +6,6 @@ A result whose bounds show that it fits is computed as it is; any other is check
 
 from __future__ import annotations
 
-from nbcomp.frontend.script.emitter import Emitter
 from nbcomp.frontend.script.values import (
     INT_HIGH,
     INT_LOW,
@@ -18,6 +17,7 @@ from nbcomp.frontend.script.values import (
     from_index,
     number,
 )
+from nbcomp.frontend.script.ways import Ways
 from nbcomp.loop.grammar import Affine, Const, Expr, index_add, index_scale
 from nbcomp.types import BOOL
 
@@ -29,7 +29,7 @@ ZERO = {
 LONG_POWER = 64  # a constant exponent up to here is written as products
 
 
-class WholeNumbers(Emitter):
+class WholeNumbers(Ways):
     """Operators on Python ints."""
 
     def to_int(self, s: Scalar) -> Scalar:
