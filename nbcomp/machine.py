@@ -11,7 +11,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Machine:
-    """A CPU as the compiler sees it: bytes of a vector register, cores, cache sizes in bytes."""
+    """A CPU as the compiler sees it: bytes of a vector register, cores, cache sizes in bytes.
+
+    features: which instructions on several elements it has, by LLVM's names.
+    """
 
     name: str
     vector_bytes: int
@@ -19,6 +22,7 @@ class Machine:
     l1: int
     l2: int
     l3: int
+    features: frozenset[str] = frozenset()
 
 
 def _cache_size(level: int) -> int:
@@ -53,6 +57,18 @@ def _flags() -> tuple[str, set[str]]:
     return name, flags
 
 
+# LLVM's names of what is looked for, by Linux's.
+FEATURES = {
+    "avx512_vnni": "avx512vnni",
+    "avx512_bf16": "avx512bf16",
+    "avx512vl": "avx512vl",
+    "avx_vnni": "avxvnni",
+    "amx_tile": "amx-tile",
+    "amx_int8": "amx-int8",
+    "amx_bf16": "amx-bf16",
+}
+
+
 def cores() -> int:
     """Cores this process may run on."""
     if hasattr(os, "sched_getaffinity"):
@@ -73,4 +89,5 @@ def host() -> Machine:
         _cache_size(1) or 32 << 10,
         _cache_size(2) or 1 << 20,
         _cache_size(3) or 16 << 20,
+        frozenset(name for flag, name in FEATURES.items() if flag in flags),
     )

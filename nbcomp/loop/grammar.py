@@ -187,16 +187,19 @@ class For:
     iterations are independent and spread over the cores.  "vector": iterations are SIMD lanes,
     `unroll` vectors at a time, the rest under a mask; an `Accumulate` into something that does not
     depend on `var` keeps one accumulator per lane and combines them in a fixed tree.  "unroll": all
-    iterations are written out (a constant extent).  note: what somebody wrote on it.
+    iterations are written out (a constant extent).  "instruction": the loop, with all that is in
+    it, is one instruction, by its name in `loop.intrinsics`, where the CPU has that.  note: what
+    somebody wrote on it.
     """
 
     var: str
     extent: Expr
     body: tuple[Stmt, ...]
-    kind: Literal["serial", "parallel", "vector", "unroll"] = "serial"
+    kind: Literal["serial", "parallel", "vector", "unroll", "instruction"] = "serial"
     unroll: int = 1
     location: Location | None = None
     note: str = ""
+    instruction: str = ""
 
 
 @dataclass(frozen=True, eq=False)

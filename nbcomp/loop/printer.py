@@ -215,6 +215,7 @@ def _head(stmt: Stmt) -> str:
     match stmt:
         case For():
             kind = "" if stmt.kind == "serial" else f" {stmt.kind}"
+            kind += f" {stmt.instruction}" if stmt.instruction else ""
             unroll = f" unroll {stmt.unroll}" if stmt.unroll > 1 else ""
             note = f"  // {stmt.note}" if stmt.note else ""
             return f"for {stmt.var} in 0..{print_expr(stmt.extent)}{kind}{unroll}:{note}"

@@ -35,6 +35,7 @@ from nbcomp.loop.grammar import (
     walk,
     walk_expr,
 )
+from nbcomp.loop.intrinsics import INTRINSICS, Mismatch, match
 from nbcomp.loop.library import LIBRARY
 from nbcomp.loop.printer import print_kernel
 from nbcomp.types import BOOL, INT64, DType
@@ -46,7 +47,8 @@ def verify(kernel: Kernel) -> Kernel:
     Every name is bound once and before it is read, indices match their buffer's rank and are int64,
     values have the dtype of what they are stored to and functions the dtypes of NumPy's own loops,
     conditions are bool, blocks are left from inside, parallel loops are stages, vector loops are
-    not nested, unrolled loops have a constant extent, and inputs are not written.
+    not nested, unrolled loops have a constant extent, instructions do what their loops do, and
+    inputs are not written.
 
     Raises VerifyError.
     """
@@ -149,7 +151,17 @@ class _Checker:
             isinstance(s, For) and s.kind == "vector" for s in walk(stmt.body)
         ):
             self.fail(stmt, "a vector loop inside a vector loop")
+        if stmt.kind == "instruction":
+            self.instruction(stmt)
         self.body(stmt.body, scope | {stmt.var})
+
+    def instruction(self, stmt: For) -> None:
+        if stmt.instruction not in INTRINSICS:
+            self.fail(stmt, f"no instruction {stmt.instruction}")
+        try:
+            match(INTRINSICS[stmt.instruction], stmt)
+        except Mismatch as why:
+            self.fail(stmt, str(why))
 
     def call(self, stmt: Call) -> None:
         if stmt.fn not in LIBRARY:

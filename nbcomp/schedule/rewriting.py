@@ -45,15 +45,30 @@ def stage_of(kernel: Kernel, loop: str) -> Stmt:
 
 
 def _found(kernel: Kernel, loop: str) -> tuple[Stmt, For]:
-    """The stage a loop is in, and the loop."""
+    """The stage a loop is in, and the loop; ScheduleError where it is in an instruction."""
+    block: For | None = None
     for stage in kernel.stages:
         for stmt in walk((stage,)):
-            if isinstance(stmt, For) and stmt.var == loop:
+            if not isinstance(stmt, For):
+                continue
+            if stmt.kind == "instruction":
+                block = stmt
+            if stmt.var == loop:
+                _no_part(block, stmt)
                 return stage, stmt
     names = loop_names(kernel)
     near = get_close_matches(loop, names, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise ScheduleError(f"no loop {loop}{hint}; the loops are {', '.join(names)}")
+
+
+def _no_part(block: For | None, found: For) -> None:
+    """Raise ScheduleError where a loop is in the instruction that began last."""
+    if block is not None and any(s is found for s in walk((block,))):
+        raise ScheduleError(
+            f"{found.var} is in the instruction {block.instruction}: such a step comes before "
+            "tensorize"
+        )
 
 
 def find(kernel: Kernel, loop: str) -> For:

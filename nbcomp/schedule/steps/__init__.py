@@ -14,6 +14,7 @@ from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_
 from nbcomp.schedule.steps.product import generate, split_product
 from nbcomp.schedule.steps.reduction import rfactor
 from nbcomp.schedule.steps.sums import tile_sums
+from nbcomp.schedule.steps.tensor import tensorize
 
 __all__ = [
     "annotate",
@@ -37,6 +38,7 @@ __all__ = [
     "split_product",
     "stage",
     "stream",
+    "tensorize",
     "tile",
     "tile_sums",
     "unroll",

@@ -77,11 +77,13 @@ def generate(
     located: bool = False,
     x86: bool = True,
     attributes: str = "",
+    features: frozenset[str] = frozenset(),
 ) -> KernelCode:
     """LLVM IR of a kernel for vectors of `vector_bytes`.  Raises Unsupported for what has none.
 
     located: with debug locations, for a reader.  x86: with x86-64's own instructions, where vectors
-    of this width have them.  attributes: LLVM's, of the functions that do the work.
+    of this width have them.  attributes: LLVM's, of the functions that do the work.  features: what
+    the CPU has besides (`Machine.features`).
     """
     declarations: dict[str, str] = {}
     debug = DebugTable(kernel) if located else None
@@ -90,7 +92,8 @@ def generate(
     for number, stage in enumerate(kernel.stages):
         emitter = _Stage(kernel, number, stage, vector_bytes, debug, names)
         # What comes with 512-bit vectors (machine.host).
-        emitter.b.features = AVX512 if x86 and vector_bytes == 64 else frozenset()
+        wide = AVX512 if x86 and vector_bytes == 64 else frozenset()
+        emitter.b.features = wide | features
         emitter.attributes = f"noinline nounwind {attributes}".rstrip()
         text, code = emitter.function()
         functions.append(text)

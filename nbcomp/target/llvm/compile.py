@@ -235,6 +235,7 @@ class LlvmCode:
     stages: tuple[Stage, ...]
     vector_bytes: int
     asked: Asked | None = None  # what decides about sizes that are open
+    features: frozenset[str] = frozenset()  # of the CPU
 
     @cached_property
     def located(self) -> KernelCode:
@@ -242,7 +243,12 @@ class LlvmCode:
         cpu = self.machine.cpu
         with asking(self.asked):
             return generate(
-                self.kernel, self.vector_bytes, located=True, x86=cpu.x86, attributes=cpu.attributes
+                self.kernel,
+                self.vector_bytes,
+                located=True,
+                x86=cpu.x86,
+                attributes=cpu.attributes,
+                features=self.features,
             )
 
     @cached_property
@@ -320,7 +326,11 @@ class LlvmTarget:
         """LLVM IR, then machine code, unless equal code is there already."""
         with trace.timed("code generation"):
             code = generate(
-                kernel, self.vector_bytes, x86=self.cpu.x86, attributes=self.cpu.attributes
+                kernel,
+                self.vector_bytes,
+                x86=self.cpu.x86,
+                attributes=self.cpu.attributes,
+                features=self.machine.features,
             )
         if self.refusal:
             made, new = MachineCode(code.text, self.cpu, {}, 0.0), True
@@ -338,7 +348,16 @@ class LlvmTarget:
             )
             for n, s in enumerate(code.stages)
         )
-        return LlvmCode(kernel, code, made, not new, stages, self.vector_bytes, IN_FORCE.get())
+        return LlvmCode(
+            kernel,
+            code,
+            made,
+            not new,
+            stages,
+            self.vector_bytes,
+            IN_FORCE.get(),
+            self.machine.features,
+        )
 
     def _refuse(self, *arrays: object) -> tuple[()]:
         raise NbcompError(f"this is code for {self.machine.name}: {self.refusal}")

@@ -13,13 +13,14 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from nbcomp.machine import host
+from nbcomp.machine import FEATURES, host
 from nbcomp.target.llvm.compile import Cpu, LlvmTarget, host_target
 
 # x86-64-v3 and -v4 of the psABI (x86-64 psABI 1.0, 3.1.1), by LLVM's names of features.
 _V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_AMX = (*_V4, "amx-tile", "amx-bf16", "amx-int8")
+_TILES = ("amx-tile", "amx-bf16", "amx-int8")
+_AMX = (*_V4, "avx512vnni", "avx512bf16", *_TILES)
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,8 @@ def target_for(name: str) -> LlvmTarget:
     if name == "host":
         return host_target()
     found = cpu_named(name)
-    machine = replace(host(), name=found.title, vector_bytes=found.vector_bytes)
+    features = frozenset(found.needs or ()) & frozenset(FEATURES.values())
+    machine = replace(host(), name=found.title, vector_bytes=found.vector_bytes, features=features)
     cpu = Cpu(found.triple, found.cpu, found.features, found.attributes)
     return LlvmTarget(cpu, machine, refusal=found.missing)
 

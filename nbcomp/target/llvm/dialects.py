@@ -83,7 +83,7 @@ X86 = Dialect(
     kinds=_kinds(
         call=r"callq?",
         branch=r"j\w+|retq?|ud2",
-        fma=r"vfn?m(?:add|sub)\w+",
+        fma=r"vfn?m(?:add|sub)\w+|vpdp\w+|vdpbf16ps|tdp\w+",
         div=r"v?(?:div|sqrt)[ps][sdh]|v?r(?:cp|sqrt)\w*|i?div[bwlq]",
         mul=r"v?mul[ps][sdh]|v?pmul\w+|v?pmadd\w+|i?mul[bwlq]?",
         mask=r"k(?:mov|and|or|xor|xnor|not|shift|unpck|add|test)\w+|v?p?movmsk\w+|vpmov[bwdq]2m"
@@ -103,6 +103,7 @@ X86 = Dialect(
         add=r"v?h?(?:add|sub|addsub)[ps][sdh]|v?p(?:add|sub|avg|sad|hadd)\w+"
         r"|(?:add|sub|adc|sbb|inc|dec|neg|lea)[bwlq]",
         move=r"v?mov\w+|vmaskmov\w+|vp?maskmov\w+|v?p?gather\w+|vp?scatter\w+|v?lddqu"
+        r"|tileloadd|tilestored"
         r"|(?:push|pop)q?|xchg[bwlq]|vzero\w+",
     ),
     register=r"%[a-z]+\d*[dwb]?\b",
@@ -125,7 +126,7 @@ X86 = Dialect(
     stack=r"-?\d*\(%r[bs]p\)(?: \{.*)?$",
     constant=r"\$?\.LCPI\d+_\d+",
     updates=(
-        r"vfn?m\w+|vfixupimm\w+|vperm[it]2\w+|vpternlog\w+|cmov\w+"
+        r"vfn?m\w+|vpdp\w+|vdpbf16ps|tdp\w+|vfixupimm\w+|vperm[it]2\w+|vpternlog\w+|cmov\w+"
         r"|(?!v|mov|lea|cvt|set|pmov|p?shuf[dlh]|sqrt|round|pabs|extract|pextr|push|pop|[lt]zcnt|k)"
         r"\w+"
     ),
