@@ -5,7 +5,8 @@
 Every contestant runs in a process of its own with the same weights and inputs; answers are compared
 with the model's own in NumPy first.  Then they take turns, and the table has the medians of all
 samples with their quartiles, and how many times as fast nbcomp is as the best of the others.  With
---compile it has the seconds of a first call instead, each in a new process.  Two threads for all.
+--compile it has the seconds of a first call instead, each in a new process.  Two threads for all,
+or one where the process may use one core only.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from benchmarks.network_models import NETWORKS, Network, weights_of
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET = 0.25  # seconds of samples, per round and contestant
 PAUSE = 0.05  # seconds after a turn: threads of the one before stop spinning
-THREADS = 2
+THREADS = min(2, len(os.sched_getaffinity(0)))
 TITLES = {"nbcomp": "nbcomp", "numpy": "NumPy", "torch": "torch", "onnx": "ONNX Runtime"}
 
 Runner = Callable[[], Any]

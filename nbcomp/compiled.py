@@ -247,6 +247,8 @@ class Compiled:
         """The kernel that a step of the plan belongs to."""
         position = 0
         for part in self.program.steps:
+            if isinstance(part, LibraryStep) and part.kept:
+                continue
             kernel = self.kernel_of(part)
             position += len(kernel.code.stages) if kernel else 1
             if step < position:

@@ -34,6 +34,7 @@ OPTIMISATIONS = (
     Optimisation("algebra", "graph", "exact identities"),
     Optimisation("fold", "graph", "constants computed once"),
     Optimisation("cse", "graph", "equal expressions computed once"),
+    Optimisation("choose_layout", "graph", "images with their channels last, weights packed once"),
     Optimisation("fuse", "graph", "operators share a walk over memory"),
     Optimisation("block_products", "loop", "generated products in register tiles"),
     Optimisation("block_sums", "loop", "sums of products within larger loops in register tiles"),

@@ -31,6 +31,7 @@ from nbcomp.graph.op import Input
 from nbcomp.graph.passes.expand import expand
 from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
 from nbcomp.graph.passes.in_place import in_place
+from nbcomp.graph.passes.layout import choose_layout
 from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.products import call_products, choose_products, generate_products
 from nbcomp.graph.passes.share import share
@@ -41,7 +42,7 @@ from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, pl
 from nbcomp.machine import Machine
 from nbcomp.openings import examples, of_types, tell, with_lengths
 from nbcomp.options import EVERYTHING, Options
-from nbcomp.planning import bytes_strides, plan_of, steps_of
+from nbcomp.planning import bytes_strides, held_inputs, plan_of, steps_of
 from nbcomp.record import Snapshot, Trace
 from nbcomp.returning import native_writes, results_of, rigid
 from nbcomp.runtime.entry import NativeFunction
@@ -71,6 +72,7 @@ GRAPH_PASSES: tuple[Pass, ...] = (
     algebra,
     fold,
     cse,
+    choose_layout,
     materialise,
 )
 
@@ -238,18 +240,21 @@ def recompile(compiled: Compiled, options: Options, cpu: str = "host") -> Compil
 
 
 def _with_strides(captured: Capture) -> Graph:
-    """The captured graph, its inputs knowing the strides of the arrays they were captured with."""
-    graph = captured.graph
+    """The captured graph, its inputs knowing the strides of the arrays they were captured with, and
+    whether what is made of these may be kept."""
+    graph, held = captured.graph, held_inputs(captured)
     new: dict[Node, Node] = {}
     for node in graph.nodes:
         if isinstance(node.op, Input):
-            guard = captured.guards[graph.inputs.index(node)]
+            index = graph.inputs.index(node)
+            guard = captured.guards[index]
             if isinstance(guard, ArrayGuard):
                 size = guard.dtype.itemsize
                 if any(s % size for s in guard.strides):
                     raise Unsupported("an array whose strides are not whole elements")
                 strides = tuple(s // size for s in guard.strides)
-                new[node] = replace(node, op=replace(node.op, strides=strides))
+                op = replace(node.op, strides=strides, held=index in held)
+                new[node] = replace(node, op=op)
                 continue
             new[node] = node
         else:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nbcomp.compiled import CompiledKernel
 from nbcomp.conditions import in_force
+from nbcomp.frontend.lift import HELD_ARRAY
 from nbcomp.frontend.result import Out
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.branches import If, While
@@ -21,7 +23,19 @@ from nbcomp.machine import host
 from nbcomp.ops.external import CFunction, External, Operand
 from nbcomp.returning import Results
 from nbcomp.runtime.foreign import Pointer, foreign_call
-from nbcomp.runtime.plan import ArrayGuard, Given, HostStep, OpenSizes, Output, Plan, Step
+from nbcomp.runtime.plan import (
+    KEPT,
+    ArrayGuard,
+    Given,
+    HostStep,
+    Kept,
+    ObjectGuard,
+    OpenSizes,
+    Output,
+    Plan,
+    Source,
+    Step,
+)
 from nbcomp.schedule.default import grain, seconds
 from nbcomp.settling import numbers
 from nbcomp.sizes import Size, Symbol, symbols_of
@@ -69,7 +83,62 @@ def plan_of(
         disjoint=captured.disjoint,
         keep=tuple(k.code for k in kernels),
         open=_open(captured.guards),
+        kept=tuple(_kept(program, captured)),
+        changed=tuple(_changed(captured)),
     )
+
+
+def _changed(captured: Capture) -> Iterator[Source]:
+    """The objects that hold arrays the program writes to."""
+    written = _written(captured)
+    for source in _held(captured):
+        if source in written:
+            yield replace(source, path=source.path[:-1])
+
+
+def _written(captured: Capture) -> set[Source]:
+    """The arrays that the program writes to."""
+    return {source for source, _ in captured.writes}
+
+
+def _kept(program: Program, captured: Capture) -> Iterator[Kept]:
+    """What is made of held inputs once."""
+    for step in program.steps:
+        if not isinstance(step, LibraryStep) or not step.kept:
+            continue
+        ((index, _, _),), ((slot, t),) = step.inputs, step.outputs
+        source = captured.guards[index].source
+        *way, (_, array) = source.path
+        op = step.node.op
+        key = f"{op.name}({', '.join(op.printed_attributes)}) of {step.node.inputs[0].type}"
+        place = replace(source, path=(*way, ("attr", KEPT), ("item", key)))
+        guard = ArrayGuard(place, t.dtype, t.shape, bytes_strides(t), slot)
+        yield Kept(replace(source, path=tuple(way)), array, key, op.reference, guard)
+
+
+def held_inputs(captured: Capture) -> set[int]:
+    """The graph inputs that are arrays of objects that say when they change, and not by this
+    program."""
+    held, written = _held(captured), _written(captured)
+    inputs = enumerate(captured.guards[: len(captured.graph.inputs)])
+    return {k for k, guard in inputs if guard.source in held and guard.source not in written}
+
+
+def _held(captured: Capture) -> list[Source]:
+    """The arrays of objects that keep what is made of them."""
+    kinds = {
+        g.source: g.object
+        for g in captured.guards
+        if isinstance(g, ObjectGuard) and g.source.path[-1:] == (("attr", "__class__"),)
+    }
+    found = []
+    for guard in captured.guards:
+        path = guard.source.path
+        if isinstance(guard, ArrayGuard) and path:
+            kind = kinds.get(replace(guard.source, path=(*path[:-1], ("attr", "__class__"))))
+            if path[-1] == ("attr", getattr(kind, HELD_ARRAY, "")) and hasattr(kind, KEPT):
+                found.append(guard.source)
+    return found
 
 
 def _open(guards: Sequence[Any]) -> OpenSizes | None:
@@ -93,6 +162,8 @@ def steps_of(
     """The plan's steps: the stages of every kernel at each of its calls, and calls of NumPy."""
     for step in program.steps:
         if isinstance(step, LibraryStep):
+            if step.kept:
+                continue
             native = isinstance(step.node.op, External) and step.node.op.c
             yield _foreign_step(step, native) if native else _host_step(step, control)
             continue

@@ -141,21 +141,26 @@ class Lifter:
 
     # --------------------------------------------------------------------------------- leaves
 
-    def _array(self, value: Any, source: Source, name: str) -> Any:
+    def _array(self, value: Any, source: Source, name: str, held: bool = False) -> Any:
         _check_array(value, source)
         if isinstance(value, np.generic) and (source.kind != "argument" or source.path):
             self.session.guard(ValueGuard(source, value))
             return value
         read = self.session.read(source, value, name)
-        place = Place(Storage(read.node, read, _layout(read.node, np.asarray(value))))
+        layout = _layout(read.node, np.asarray(value))
+        if held and isinstance(layout, np.ndarray) and layout.flags.c_contiguous:
+            layout = np.empty_like(layout)  # who keeps what is made of the array counts who has it
+        place = Place(Storage(read.node, read, layout))
         return Tracer(self.session, place, isinstance(value, np.generic))
 
     def _holder(self, value: Any, source: Source) -> Any:
         """The array in an object that stands for one: it may be replaced or written to."""
         self.session.guard(ObjectGuard(step(source, "attr", "__class__"), type(value)))
         attribute = getattr(type(value), HELD_ARRAY)
-        place = step(source, "attr", attribute)
-        return self.lift(getattr(value, attribute), place, _joined(source))
+        place, array = step(source, "attr", attribute), getattr(value, attribute)
+        if place not in self._lifted:
+            self._lifted[place] = self._array(array, place, _joined(source), held=True)
+        return self._lifted[place]
 
     def _number(self, value: int | float, source: Source, name: str) -> Any:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:

@@ -93,6 +93,12 @@ class Session:
         self.resumed = False  # captured from the middle of a function: floats vary there
         self.by_source: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
 
+    def close(self) -> None:
+        """The function has returned: its arrays are not held any longer, whoever holds tracers."""
+        self.closed = True
+        for read in self.reads.values():
+            read.value = None
+
     def check(self) -> None:
         """Raise when a tracer is used after its function has returned."""
         if self.closed:

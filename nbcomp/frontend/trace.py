@@ -101,7 +101,7 @@ def capture(
         _check_returned(session.name, returned)
         return finish(session, lifter, signature, returned)
     finally:
-        session.closed = True
+        session.close()
 
 
 def start(name: str, opened: Openings = NOTHING_OPEN) -> tuple[Session, Lifter]:

@@ -11,6 +11,7 @@ family:
     Source       `element`   an element from its index alone (constants, ranges)
     Contract     none        matrix products, to a library or to loops
     Windowed     none        a value for each window of an image: sums of products, maxima
+    ChannelsLast none        the same of an image whose channels come last
     Library      none        runs `reference` itself: a visible library call
     Composite    `expand`    simpler operators
 
@@ -37,6 +38,7 @@ from nbcomp.types import TensorType
 if TYPE_CHECKING:
     from nbcomp.graph.ir import Node
 
+Margins = tuple[tuple[int, int], ...]  # before and after, per axis of a space
 REGISTRY: dict[str, type[Op]] = {}  # every operator by name
 
 
@@ -212,7 +214,7 @@ class Windowed(Op):
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
-    margins: tuple[tuple[int, int], ...]
+    margins: Margins
     dilation: tuple[int, ...]
     groups: int = 1
 
@@ -224,12 +226,28 @@ class Windowed(Op):
 
 
 @dataclass(frozen=True)
+class ChannelsLast(Windowed):
+    """One value for each window of an image (batch, *space, channels), in the same order.
+
+    The name is that of the operator on channels first, with `_last`.  Margins are never above 0:
+    what is around the image is in memory; those below leave out that much of it.
+    """
+
+    @classmethod
+    def of(cls, op: Windowed, margins: Margins, x: Node, *weights: Node) -> Node:
+        """The operator in the place of `op`, of an image and of weights as that takes them."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
 class Library(Op):
     """Runs its NumPy `reference`: a visible call of a library routine.
 
-    brought: it runs a routine that somebody brought along; the reference is what that means.
+    kept: what it makes of a held input is made once, and again when that has changed.  brought: it
+    runs a routine that somebody brought along; the reference is what that means.
     """
 
+    kept: ClassVar[bool] = False
     brought: ClassVar[bool] = False
 
     @property
@@ -267,12 +285,14 @@ def _expanded_type(op: Composite, types: tuple[TensorType, ...]) -> TensorType:
 class Input(Op, name="input"):
     """An argument of the program, or a global or closure variable it reads.
 
-    strides: those of the array it was captured with, in elements; None means C order.
+    strides: those of the array it was captured with, in elements; None means C order.  held: it
+    belongs to an object that says when it changes, so that what is made of it may be kept.
     """
 
     index: int = 0
     type: TensorType = field(default=TensorType(np.dtype(np.float64), ()))
     strides: tuple[int, ...] | None = None
+    held: bool = False
 
     def infer(self, *types: TensorType) -> TensorType:
         return self.type
@@ -292,3 +312,9 @@ class Constant(Op, name="constant"):
 
     def reference(self, *arrays: Any) -> Any:
         return self.value
+
+
+def is_kept(op: Op, inputs: Sequence[Node]) -> bool:
+    """Whether what an operator makes of these is kept from call to call."""
+    held = all(isinstance(i.op, Input) and i.op.held for i in inputs)
+    return isinstance(op, Library) and op.kept and held

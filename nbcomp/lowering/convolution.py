@@ -18,7 +18,8 @@ from nbcomp.graph.passes.fusion import Group
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import Affine, Buffer, index_scale
 from nbcomp.lowering import windows
-from nbcomp.lowering.over_windows import OverWindows, windowed
+from nbcomp.lowering.over_windows import OverWindows
+from nbcomp.lowering.window_sums import windowed
 from nbcomp.lowering.windows import Layout, add
 
 NARROW = 48  # elements of a line, below which vectors would often be part empty

@@ -104,12 +104,13 @@ class Maps(GroupLowering):
             with self.writer.loops(
                 [AXES[k % 8] for k in range(len(piece.extent))], list(piece.extent), node.location
             ) as index:
-                place = _stepped(index, piece.step, piece.start)
-                source = _stepped(index, piece.factor, piece.offset)
+                place = stepped(index, piece.step, piece.start)
+                source = stepped(index, piece.factor, piece.offset)
                 value = self.elements.at(operand, broadcast_index(source, operand.shape))
                 self.writer.add(Store(buffer, place, value, node.location))
             self.close_stage()
 
 
-def _stepped(index: Index, factors: tuple[int, ...], offsets: tuple[int, ...]) -> Index:
+def stepped(index: Index, factors: tuple[int, ...], offsets: tuple[int, ...]) -> Index:
+    """factor·i + offset for each entry of an index."""
     return tuple(index_scale(i, f, o) for i, f, o in zip(index, factors, offsets, strict=True))

@@ -1,4 +1,4 @@
-"""What lowering any group over windows has in common: buffers as lines, taps, the epilogue.
+"""Groups over windows whose channels come first: buffers as lines, taps, the epilogue.
 
 The innermost loop may walk several axes of the result as one, so that vectors reach from one row
 into the next.  Memory with these axes is a buffer with one for all of them, and an index has its
@@ -13,8 +13,7 @@ from dataclasses import replace
 from itertools import product
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Windowed
-from nbcomp.graph.passes.fusion import CHEAP, Group, base_of
+from nbcomp.graph.passes.fusion import Group, base_of
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import (
     Accumulate,
@@ -27,30 +26,20 @@ from nbcomp.loop.grammar import (
     affine,
     const,
     index_scale,
-    neutral,
 )
 from nbcomp.lowering import windows
 from nbcomp.lowering.elements import Elements, Index, Steps
-from nbcomp.lowering.group import GroupLowering
+from nbcomp.lowering.window_sums import WindowSums
 from nbcomp.lowering.windows import Layout, add
 from nbcomp.types import INT64
 
 
-def windowed(group: Group) -> Node | None:
-    """The node of a group whose elements are made from windows, if there is one."""
-    return next((n for n in group.nodes if isinstance(n.op, Windowed)), None)
-
-
-class OverWindows(GroupLowering):
+class OverWindows(WindowSums):
     """Loops for one operator over windows and its epilogue."""
 
     def __init__(self, group: Group, names: dict[Node, str], free: set[Node]) -> None:
         super().__init__(group, names, free)
-        node = windowed(group)
-        assert node is not None
-        assert isinstance(node.op, Windowed)
-        self.node, self.op = node, node.op
-        self.rank = len(self.op.kernel)
+        node = self.node
         self.lead = len(node.shape) - self.rank
         x = node.inputs[0]
         sizes = (tuple(map(operator.index, n.shape[self.lead :])) for n in (x, node))
@@ -163,31 +152,6 @@ class OverWindows(GroupLowering):
         self.buffers[rows] = self.buffers.pop(source)
         return rows
 
-    def per_channel(self) -> None:
-        """A stage for what is dear and the same along a channel, such as a scale: once each."""
-        for node in self.group.nodes:
-            readers = [n for n in self.group.nodes if node in map(base_of, n.inputs)]
-            space = self.node.shape[self.lead :]
-            if node in self.outputs or not any(n.shape[-self.rank :] == space for n in readers):
-                continue
-            space = node.shape[max(0, len(node.shape) - self.rank) :]
-            if any(n != 1 for n in space) or self.work(node) <= CHEAP:
-                continue
-            buffer = self.temp(node.name or node.op.name, node.type.dtype, node.shape)
-            names = [f"c{k}" for k in range(len(node.shape))]
-            with self.writer.loops(names, list(node.shape), node.location) as index:
-                value = self.elements.at(node, index)
-                self.writer.add(Store(buffer, index, value, node.location))
-            self.close_stage()
-            self.writer.complete.add(buffer.memory)
-            self.elements.memory[node] = buffer
-
-    def work(self, node: Node) -> int:
-        """The cost of an element, from what is in memory."""
-        if node not in self.inside or node in self.elements.memory:
-            return 0
-        return node.op.cost + sum(self.work(base_of(i)) for i in node.inputs)
-
     # ------------------------------------------------------------------------------------- loops
 
     def places(self) -> tuple[list[int], int]:
@@ -196,21 +160,6 @@ class OverWindows(GroupLowering):
         sizes = [a.out for a in self.axes]
         cut = len(sizes) - self.together
         return sizes[:cut], math.prod(sizes[cut:])
-
-    def perfect(self, index: Index) -> None:
-        """Nothing is computed outside the innermost loop: the nest is perfect (`contraction`)."""
-        for name in (v for i in index if isinstance(i, Affine) for v, _ in i.terms):
-            self.writer.depth[name] = len(self.writer.frames) - 1
-
-    def start(self) -> Buffer:
-        """A local for what is combined over a window."""
-        fn, dtype = self.op.fn, self.node.type.dtype
-        total = self.local(self.node.name or "total", dtype, ())
-        first = const(0 if fn == "add" else neutral(fn, dtype), dtype)
-        self.writer.add(Store(total, (), first, self.node.location))
-        location = self.node.location
-        self.elements.finished[self.node] = lambda _: Load(dtype, total, (), location)
-        return total
 
     def combine(
         self,

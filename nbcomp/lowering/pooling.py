@@ -17,7 +17,8 @@ from nbcomp.graph.passes.fusion import Group
 from nbcomp.loop.grammar import Affine, Buffer, affine
 from nbcomp.lowering import windows
 from nbcomp.lowering.elements import Index
-from nbcomp.lowering.over_windows import OverWindows, windowed
+from nbcomp.lowering.over_windows import OverWindows
+from nbcomp.lowering.window_sums import windowed
 from nbcomp.lowering.windows import Layout
 
 NEAR = 256 << 10  # bytes of a channel that a kernel keeps

@@ -12,7 +12,7 @@ from typing import Any
 
 from nbcomp.graph.control import Control, Loops, Result
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Constant, Input, Library, View
+from nbcomp.graph.op import Constant, Input, Library, View, is_kept
 from nbcomp.graph.passes.fusion import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.passes.share import corresponding
@@ -62,6 +62,11 @@ class LibraryStep:
     inputs: tuple[tuple[int, TensorType, tuple[int, ...]], ...]
     outputs: tuple[tuple[int, TensorType], ...]
     group: Group
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is run only when its operand has changed: the plan has no step for it."""
+        return is_kept(self.node.op, self.node.inputs)
 
 
 @dataclass(frozen=True)
@@ -231,7 +236,8 @@ class _Planner:
         base = storage(node)
         if base not in self.slot:
             self.slot[base] = self.new_slot()
-            if not isinstance(base.op, Constant | Input):
+            own = isinstance(base.op, Constant | Input) or is_kept(base.op, base.inputs)
+            if not own:
                 self.sizes[self.slot[base]] = base.type.nbytes
         return self.slot[base]
 

@@ -177,6 +177,8 @@ def _calls(compiled: Compiled, samples: list[list[float]], memory: Memory) -> li
     ):
         kernel = compiled.kernel_of(step)
         count = len(kernel.code.stages) if kernel else 1
+        if isinstance(step, LibraryStep) and step.kept:
+            count = 0
         part = slice(position, position + count)
         position += count
         near: dict[str, float] = {}

@@ -9,7 +9,7 @@ import math
 from typing import Literal
 
 from nbcomp.compiled import Compiled
-from nbcomp.lowering.program import ALIGN, KernelStep, live_ranges
+from nbcomp.lowering.program import ALIGN, KernelStep, LibraryStep, live_ranges
 from nbcomp.measure.roofline import Held, Memory
 from nbcomp.runtime.plan import ArrayGuard
 
@@ -48,6 +48,8 @@ def _roles(compiled: Compiled) -> dict[int, Role]:
     program = compiled.program
     roles: dict[int, Role] = dict.fromkeys(range(program.slots), "temp")
     roles |= dict.fromkeys(range(len(compiled.captured.inputs)), "input")
+    kept = [step for step in program.steps if isinstance(step, LibraryStep) and step.kept]
+    roles |= dict.fromkeys((s for step in kept for s, _ in step.outputs), "constant")
     roles |= dict.fromkeys(program.constants, "constant")
     roles |= dict.fromkeys((s for s, _ in program.outputs if s not in program.temps), "output")
     return roles

@@ -107,44 +107,63 @@ def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     return value
 
 
+DESCRIBING = ("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides")
+
+
 class Parameter(NDArrayOperatorsMixin):
     """An array that a module owns and learning changes; in NumPy code it is its array.
 
     data: the array itself.  Compiled code reads it at every call: it may be written to or replaced
     by one of another content, and costs a compilation only when its shape or dtype changes.
+
+    What compiled code makes of the array once, such as weights in another order, is in
+    `__nbcomp_kept__`, which is emptied whenever the array is written to or handed out: who has it
+    may write to it.
     """
 
-    __slots__ = ("__weakref__", "_data", "requires_grad")
+    __slots__ = ("__nbcomp_kept__", "__weakref__", "_data", "requires_grad")
     __nbcomp_array__ = "_data"  # where the compiler finds the array
     __hash__ = object.__hash__
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        self.__nbcomp_kept__: dict[Any, Any] = {}
         self.data = data
         self.requires_grad = requires_grad
+
+    def __reduce__(self) -> Any:
+        return Parameter, (self._data, self.requires_grad)
+
+    def _out(self) -> np.ndarray[Any, Any]:
+        """The array, for somebody who may write to it."""
+        if self.__nbcomp_kept__:
+            self.__nbcomp_kept__.clear()
+        return self._data
 
     @property
     def data(self) -> np.ndarray[Any, Any]:
         """The array."""
-        return self._data
+        return self._out()
 
     @data.setter
     def data(self, value: Any) -> None:
         array = value._data if isinstance(value, Parameter) else np.asarray(value)
         if array.dtype.kind not in "biufc":
             raise TypeError(f"a parameter is an array of numbers, not {value!r}")
+        if self.__nbcomp_kept__:  # None where compiled code writes to it
+            self.__nbcomp_kept__ = {}
         self._data: np.ndarray[Any, Any] = array
 
     def _seen(self) -> np.ndarray[Any, Any]:
         """The array as the program sees it."""
-        return self._data.view(Tensor) if is_inside() else self._data
+        return self._out().view(Tensor) if is_inside() else self._out()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self._data, dtype, copy=copy)
+        return np.array(self._out(), dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         out = kwargs.get("out", ())
         if out:
-            kwargs["out"] = tuple(o._data if isinstance(o, Parameter) else o for o in out)
+            kwargs["out"] = tuple(o._out() if isinstance(o, Parameter) else o for o in out)
         result = getattr(ufunc, method)(*map(_array_of, inputs), **kwargs)
         return out[0] if len(out) == 1 else result
 
@@ -154,15 +173,17 @@ class Parameter(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "_data":
             raise AttributeError(name)
+        if name in DESCRIBING:
+            return getattr(self._data, name)
         if name in METHODS:
-            return getattr(self._data.view(Tensor), name)
+            return getattr(self._out().view(Tensor), name)
         return getattr(self._seen(), name)
 
     def __getitem__(self, index: Any) -> Any:
         return self._seen()[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._data[index] = _array_of(value)
+        self._out()[index] = _array_of(value)
 
     def __len__(self) -> int:
         return len(self._data)

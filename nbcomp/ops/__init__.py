@@ -2,6 +2,7 @@
 
 from nbcomp.ops import (
     arithmetic,
+    channels_last,
     choose,
     compose,
     contract,
@@ -31,6 +32,7 @@ from nbcomp.ops import (
 
 __all__ = [
     "arithmetic",
+    "channels_last",
     "choose",
     "compose",
     "contract",

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nbcomp.graph.ir import Node, apply
-from nbcomp.graph.op import Sample, Windowed
+from nbcomp.graph.op import Margins, Sample, Windowed
 from nbcomp.ops import values
 from nbcomp.ops.index import index
 from nbcomp.ops.nn import NODES, CheckedFormula
@@ -23,7 +23,6 @@ from nbcomp.ops.operand import traced
 from nbcomp.types import FLOAT32, FLOAT64, TensorType
 
 Sizes = tuple[int, ...]
-Margins = tuple[tuple[int, int], ...]  # before and after, per axis of the space
 
 
 def windows(xp: Any, x: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Any:
@@ -277,7 +276,7 @@ class MaxPool(Pool, name="max_pool"):
 
     def formula(self, xp: Any, *x: Any) -> Any:
         dtype = x[0].type.dtype if xp is NODES else x[0].dtype
-        view, axes = self._windows(xp, x[0], _least(dtype))
+        view, axes = self._windows(xp, x[0], least(dtype))
         return xp.max(view, axis=axes)
 
     def windowed(self, *inputs: Node) -> Node:
@@ -397,9 +396,9 @@ class WindowMax(WindowPool, name="window_max"):
     fn: ClassVar[str] = "maximum"
 
     def fill(self, dtype: Any) -> Any:
-        return _least(dtype)
+        return least(dtype)
 
 
-def _least(dtype: Any) -> Any:
+def least(dtype: Any) -> Any:
     """What no element is below."""
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -19,6 +20,7 @@ from nbcomp.runtime import interpret, memory
 from nbcomp.runtime import layout as at
 from nbcomp.runtime.emit import Struct, address, fill
 from nbcomp.runtime.plan import (
+    KEPT,
     ArrayGuard,
     Given,
     Guard,
@@ -52,6 +54,11 @@ def _cheapness(guard: Guard) -> int:
     return 0 if isinstance(guard, ArrayGuard) else 1
 
 
+def _nothing_kept(holder: Source) -> Guard:
+    """That nothing is kept of an array which the plan writes to."""
+    return ObjectGuard(replace(holder, path=(*holder.path, ("attr", KEPT))), None)
+
+
 class Variant:
     """One plan, flattened: the `address` of its struct, and the bytes of `frame` a call needs.
 
@@ -66,7 +73,9 @@ class Variant:
         self._checks: list[dict[str, int]] = []
         self._stores = 0
         members = {"positional": plan.positional, "owner": id(plan), "single": int(plan.single)}
-        for guard in sorted(plan.guards, key=_cheapness):
+        found: list[Guard] = [kept.guard for kept in plan.kept]
+        found += [_nothing_kept(holder) for holder in plan.changed]
+        for guard in sorted((*plan.guards, *found), key=_cheapness):
             self._guard(guard)
         members |= self._pointed("pair", at.PAIR, self._pairs())
         members |= self._work()

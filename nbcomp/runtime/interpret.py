@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import memory, pool, sized
+from nbcomp.runtime import kept, memory, pool, sized
 from nbcomp.runtime.emit import address
 from nbcomp.runtime.plan import (
+    KEPT,
     ArrayGuard,
     Given,
     Guard,
@@ -324,6 +325,11 @@ def prepared(step: Step | HostStep, frame: Frame) -> Callable[[], int]:
 def _place(plan: Plan, args: tuple[Any, ...], slots: list[int]) -> list[Any]:
     """Inputs, constants and temps to their slots; gives what must stay alive meanwhile."""
     keep: list[Any] = []
+    for holder in plan.changed:
+        setattr(resolve(holder, args), KEPT, None)
+    for one in plan.kept:  # before the arrays are held here too: who has them may write to them
+        keep.append(kept.value(one, resolve(one.holder, args)))
+        slots[one.guard.slot] = address(keep[-1])
     for guard in plan.guards:
         if isinstance(guard, ArrayGuard | ScalarGuard):
             value = resolve(guard.source, args)

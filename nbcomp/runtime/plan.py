@@ -109,6 +109,26 @@ class LengthGuard:
     keys: tuple[Any, ...] = ()
 
 
+KEPT = "__nbcomp_kept__"  # the attribute of an object that holds an array, with what is made of it
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is made of an array once, and again when that has changed.
+
+    holder: the object that holds the array, in its attribute `array`.  It says that the array has
+    changed, or that somebody else may write to it, by emptying the dict in its attribute `KEPT`,
+    where what was made is at `key`.  guard: finds it there.  The attribute is None where a plan
+    writes to the array: then nothing is kept.
+    """
+
+    holder: Source
+    array: str
+    key: str
+    make: Callable[[Any], Any]
+    guard: ArrayGuard
+
+
 Guard = ArrayGuard | ScalarGuard | ObjectGuard | ValueGuard | LengthGuard
 
 
@@ -212,7 +232,8 @@ class Plan:
     none.  positional: number of arguments the plan takes. seconds: a rough estimate of the run
     time, from which the run time decides to release the GIL. disjoint: pairs of array-guard indices
     whose memory must not overlap (one of them is written to).  open: numbers may be sizes, see
-    `sized`.
+    `sized`.  kept: what is made of inputs, but not at every call.  changed: objects that hold
+    arrays it writes to.
     """
 
     guards: tuple[Guard, ...]
@@ -229,6 +250,8 @@ class Plan:
     finish: Callable[[tuple[Any, ...]], Any] | None = None
     keep: tuple[Any, ...] = ()  # objects that own the code
     open: OpenSizes | None = None
+    kept: tuple[Kept, ...] = ()
+    changed: tuple[Source, ...] = ()
 
     def describe(self, symbol: Symbol) -> str:
         """The length that a symbol stands for, as a user would say it."""

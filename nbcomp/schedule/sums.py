@@ -37,7 +37,11 @@ from nbcomp.sizes import Size
 VECTORS = 3  # of columns in a tile
 ALONE = 8  # where a row of the result shares nothing with the next
 SUMS = {64: 24, 32: 12, 16: 12}  # vectors of sums, by bytes of a vector: the other registers are
-TALL, BROAD = (1, 2, 4, 6, 8, 10, 12, 16), (1, 2, 3, 4, 6, 8)  # for the operands
+TALL, BROAD = (1, 2, 4, 6, 7, 8, 10, 12, 14, 16), (1, 2, 3, 4, 6, 8)  # for the operands
+NARROW = 4  # vectors of columns that one tile covers: its rows are then as many as registers allow
+REGISTERS = {64: 32, 32: 15, 16: 15}  # there, but for one if an element cannot be read by all lanes
+LATENCY = 4  # additions that must be under way for one to end in each cycle
+START = 1.5  # cycles that a tile costs for each term, but for its additions
 PARTS = 2  # of the work, for each core
 TAPS = 16  # terms of a sum that are written out; neighbouring rows then share what they read
 NEIGHBOURS = 4  # rows that do
@@ -167,20 +171,45 @@ class _Blocking:
         extent = self.extent(columns)
         most, whole = -(-extent // self.lanes), extent // self.lanes
         broad = VECTORS if self.rows else ALONE
-        if self.nest.rows and whole % VECTORS and whole % (VECTORS - 1) == 0:
+        if self.narrow(columns):
+            broad = most
+        elif self.nest.rows and whole % VECTORS and whole % (VECTORS - 1) == 0:
             broad = VECTORS - 1
         broad = min(broad, most)
         return self.decide(f"vectors of a tile of {columns}", broad, among(broad, BROAD, most))
+
+    def narrow(self, columns: str) -> bool:
+        """Whether the columns are a few vectors, whole or half: one tile is as broad as they."""
+        extent = self.extent(columns)
+        fits = extent <= NARROW * self.lanes and extent % max(self.lanes // 2, 1) == 0
+        return bool(self.nest.rows) and fits
 
     def height(self, columns: str, broad: int) -> int:
         """Rows of a tile: as many as there is room for, if that leaves no rest."""
         if not self.rows:
             return 1
         rows = self.extent(self.rows)
-        most = max(1, min(self.room // broad, NEIGHBOURS if self.windows else max(TALL), rows))
-        whole = next(n for n in range(most, 0, -1) if rows % n == 0)
-        tall = whole if 2 * whole > most else most
+        if self.narrow(columns):
+            tall = self.fitting(rows, broad)
+        else:
+            most = min(self.room // broad, NEIGHBOURS if self.windows else max(TALL), rows)
+            most = max(1, most)
+            whole = next(n for n in range(most, 0, -1) if rows % n == 0)
+            tall = whole if 2 * whole > most else most
         return self.decide(f"rows of a tile of {columns}", tall, among(tall, TALL, rows))
+
+    def fitting(self, rows: int, broad: int) -> int:
+        """Rows of a tile of this many vectors for which all tiles together cost least."""
+        registers = REGISTERS.get(self.machine.vector_bytes, min(REGISTERS.values()))
+
+        def cycles(tall: int) -> float:
+            return max(tall * broad, LATENCY) + START if tall else 0.0
+
+        def total(tall: int) -> tuple[float, int]:
+            return rows // tall * cycles(tall) + cycles(rows % tall), rows % tall
+
+        most = max(1, min((registers - broad) // broad, max(TALL), rows))
+        return min(range(most, 0, -1), key=total)
 
     def spread(self) -> None:
         """See that the outermost loop has enough iterations for all cores."""

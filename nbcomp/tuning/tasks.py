@@ -16,6 +16,7 @@ from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.result import bind
 from nbcomp.loop.grammar import Buffer, Kernel
+from nbcomp.lowering.program import LibraryStep
 from nbcomp.measure.arguments import kept, twin
 from nbcomp.measure.comparison import coarsest
 from nbcomp.measure.timing import quietly
@@ -65,6 +66,8 @@ def _run(compiled: Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     eps = coarsest(compiled.captured)
     found: dict[str, Task] = {}
     for part in compiled.program.steps:
+        if isinstance(part, LibraryStep) and part.kept:  # it has been made
+            continue
         kernel = compiled.kernel_of(part)
         runs = [next(steps) for _ in kernel.code.stages] if kernel else [next(steps)]
         known = found.get(kernel.name) if kernel else None

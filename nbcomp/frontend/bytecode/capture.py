@@ -85,7 +85,7 @@ def capture(
             if not _left_to_python(stop, places):
                 raise
         finally:
-            session.closed = True
+            session.close()
 
 
 def _left_to_python(stop: Stopped, places: Places) -> bool:
@@ -349,7 +349,7 @@ class _Run:
                 session, self.lifter, self.head.signature, (_Given(marker), *values), self._remade
             )
         finally:
-            session.closed = True
+            session.close()
         assert isinstance(made.result, tuple)
         return replace(made, result=tuple(map(_at_hand, made.result)))
 

@@ -48,7 +48,7 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
         returned = _run(session, functions, copy, signature, lifted)
         return finish(session, lifter, signature, returned)
     finally:
-        session.closed = True
+        session.close()
         EXTRA_METHODS.reset(token)
 
 

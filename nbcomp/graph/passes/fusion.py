@@ -19,6 +19,7 @@ from typing import Literal
 from nbcomp.graph.control import Control, Result
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import (
+    ChannelsLast,
     Constant,
     Contract,
     Elementwise,
@@ -599,6 +600,8 @@ class _Fuser:
 
     def unlike(self, node: Node, target: _Draft) -> str:
         """Why a group cannot follow a convolution, element by element, while it is in registers."""
+        if isinstance(node.op, ChannelsLast):
+            return self.unlike_last(node, target)
         if target.space != node.shape or target.components:
             return "they run over different shapes"
         rank = len(node.op.kernel)  # type: ignore[attr-defined]
@@ -606,6 +609,17 @@ class _Fuser:
         if not all(follows(i, node.shape, rank) for i in operands):
             return "an operand is not laid out as the result is"
         return ""
+
+    def unlike_last(self, node: Node, target: _Draft) -> str:
+        """The same where channels come last: the result may be given margins, too."""
+        whole = target.space
+        for framing in (n for n in target.nodes if isinstance(n.op, Piecewise)):
+            if framing.op.name != "pad_constant":
+                return "it is put together from parts"
+            whole = framing.inputs[0].shape
+        if whole != node.shape or target.components:
+            return "they run over different shapes"
+        return "" if self.in_step(node, target) else "its result is read in another order"
 
     def finish(self) -> Iterator[Group]:
         """Groups in an order in which every group comes after those it reads."""
@@ -755,6 +769,8 @@ def _short_tail(op: Reduce, space: tuple[int, ...]) -> tuple[int, ...]:
 
 def _stages(node: Node) -> tuple[Kind, ...]:
     """The kinds of groups that a product may be the first stage of."""
+    if isinstance(node.op, ChannelsLast):
+        return ("map", "pieces")
     generated = isinstance(node.op, Windowed) or getattr(node.op, "generated", False)
     return ("map",) if generated else ("map", "reduce")
 

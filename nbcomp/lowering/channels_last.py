@@ -1,0 +1,164 @@
+"""Convolutions and pools of images whose channels come last, with what follows element by element.
+
+    for block: for n: for y: for x: for o:
+        (total = 0
+         for ky: for kx: for c: total += image[n, y + ky, x + kx, c] * w[block, ky, kx, c, o]
+         out[n, y, x, block + o] = f(total))
+
+The channels of a block are the lanes: one element of the image meets a vector of weights.  Of a
+convolution with a kernel per channel, and of a pool, the channels of the image are.  A result with
+margins is written within them, and they are filled.  Tiles and threads are the schedule's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import ChannelsLast, Piece, Piecewise
+from nbcomp.graph.passes.fusion import Group, base_of
+from nbcomp.graph.passes.materialise import element_strides
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Apply,
+    Buffer,
+    Expr,
+    Load,
+    Store,
+    affine,
+    index_scale,
+)
+from nbcomp.lowering.elements import Index, broadcast_index
+from nbcomp.lowering.maps import stepped
+from nbcomp.lowering.window_sums import WindowSums, windowed
+from nbcomp.lowering.windows import add
+
+
+def has_channels_last(group: Group) -> bool:
+    """Whether a group is over windows of an image whose channels come last."""
+    node = windowed(group)
+    return node is not None and isinstance(node.op, ChannelsLast)
+
+
+class LastChannels(WindowSums):
+    """Loops for one such operator and its epilogue."""
+
+    def body(self) -> None:
+        for operand in self.node.inputs:
+            self.elements.uses[base_of(operand)] = 1  # read in one place, whatever its size
+        self.operands = [self.memory_of(x) for x in self.node.inputs]
+        self.per_channel()
+        for node in self.outputs:
+            self.margins(node)
+        if self.packed and self.op.groups == 1:
+            self.blocks()
+        else:
+            self.channels()
+
+    @property
+    def packed(self) -> Buffer | None:
+        """The weights, if there are any."""
+        return self.operands[1] if len(self.operands) > 1 else None
+
+    def memory_of(self, node: Node) -> Buffer:
+        """The buffer of an operand as it is, through the views it may be."""
+        strides = element_strides(node)
+        assert strides is not None
+        return self.buffer(node, strides, "input")
+
+    def same_in_space(self, node: Node) -> bool:
+        return all(n == 1 for n in node.shape[:-1])
+
+    # ------------------------------------------------------------------------------------- loops
+
+    def blocks(self) -> None:
+        """A convolution: block by block of its channels; the last may be narrower."""
+        packed, channels = self.operands[1], self.node.shape[-1]
+        count, width = packed.shape[0], packed.shape[-1]
+        rest = channels - (count - 1) * width
+        whole = count if rest == width else count - 1
+        for first, blocks, wide in ((0, whole, width), (whole, count - whole, rest)):
+            if blocks:
+                self.stage(first, blocks, wide)
+
+    def stage(self, first: int, blocks: int, wide: int) -> None:
+        """The loops over some blocks of equal width."""
+        batch, *space, _ = self.node.shape
+        width = self.operands[1].shape[-1]
+        names = ["b", "n", *"zyx"[3 - len(space) :], "o"]
+        with self.writer.loops(names, [blocks, batch, *space, wide], self.location) as index:
+            self.perfect(index)
+            b, n, *places, o = index
+            block = add(b, affine(first))
+            self.sums(n, tuple(places), (block, o))
+            self.finish((n, *places, add(index_scale(block, width), o)))
+        self.close_stage()
+
+    def channels(self) -> None:
+        """A pool, or a convolution with a kernel per channel."""
+        batch, *space, channels = self.node.shape
+        names = ["n", *"zyx"[3 - len(space) :], "c"]
+        with self.writer.loops(names, [batch, *space, channels], self.location) as index:
+            self.perfect(index)
+            n, *places, c = index
+            self.sums(n, tuple(places), (affine(0), c))
+            self.finish(index)
+        self.close_stage()
+
+    def sums(self, n: Affine, places: tuple[Affine, ...], channel: tuple[Affine, Affine]) -> None:
+        """total += element · weight, for each place of the kernel and each channel of the sum."""
+        total = self.start()
+        image, packed = self.operands[0], self.packed
+        block, o = channel
+        each = packed.shape[-2] if packed else 1
+        location, dtype = self.node.location, self.node.type.dtype
+        taps = [f"k{'zyx'[3 - self.rank + k]}" for k in range(self.rank)]
+        with self.writer.loops([*taps, "c"], [*self.op.kernel, each], location) as (*ks, c):
+            at = tuple(map(self.place, range(self.rank), places, ks))
+            apart = packed is None or self.op.groups > 1
+            value: Expr = Load(dtype, image, (n, *at, o if apart else c), location)
+            if packed is not None:
+                weight = Load(dtype, packed, (block, *ks, c, o), location)
+                value = Apply(dtype, "multiply", (value, weight), location)
+            added = Accumulate(total, (), self.op.fn, value, location, packed is not None)
+            self.writer.add(added)
+
+    def place(self, axis: int, place: Affine, tap: Affine) -> Affine:
+        """Where in the image a tap of a window is."""
+        op = self.op
+        start = index_scale(place, op.stride[axis], -op.margins[axis][0])
+        return add(start, index_scale(tap, op.dilation[axis]))
+
+    # ------------------------------------------------------------------------------------ results
+
+    def finish(self, index: Index) -> None:
+        """Store what becomes of an element, from its total."""
+        for node, buffer in self.outputs.items():
+            inner, at = node, index
+            if isinstance(node.op, Piecewise):
+                inner = node.inputs[0]
+                centre = next(p for p in self.pieces(node) if p.operand == 0)
+                at = stepped(index, centre.step, centre.start)
+            value = self.elements.at(inner, broadcast_index(index, inner.shape))
+            self.writer.add(Store(buffer, at, value, node.location))
+
+    def pieces(self, node: Node) -> Iterator[Piece]:
+        """The boxes of a result with margins."""
+        assert isinstance(node.op, Piecewise)
+        yield from node.op.pieces(node.type, *(i.type for i in node.inputs))
+
+    def margins(self, node: Node) -> None:
+        """Fill the margins of a result that has some."""
+        if not isinstance(node.op, Piecewise):
+            return
+        for piece in self.pieces(node):
+            if piece.operand == 0 or not math.prod(piece.extent):
+                continue
+            names = [*"nzyx"[: len(piece.extent) - 1], "c"]
+            with self.writer.loops(names, list(piece.extent), node.location) as index:
+                value = self.elements.at(node.inputs[piece.operand], ())
+                place = stepped(index, piece.step, piece.start)
+                self.writer.add(Store(self.outputs[node], place, value, node.location))
+        self.close_stage()

@@ -1,0 +1,210 @@
+"""Convolution and pooling of images whose channels come last: (batch, *space, channels).
+
+The channels of a place are neighbours in memory, so that they are the lanes of a vector whatever
+the size of the image.  Weights are packed: the results of a block of channels lie side by side for
+each term of the sum.  The layout pass puts these in the place of the operators in `windows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nbcomp.graph.ir import Node, apply
+from nbcomp.graph.op import ChannelsLast, Library, Margins, Sample, Windowed
+from nbcomp.ops import values
+from nbcomp.ops.windows import Conv, Sizes, least, places, windows
+from nbcomp.types import FLOAT32, FLOAT64, TensorType
+
+BROAD = 2  # vectors of channels in a block, if that leaves no rest
+MOST = 4
+LANES = 64  # bytes of a vector
+
+
+def block_of(channels: int, width: int, itemsize: int) -> int:
+    """How many channels of the result are packed side by side, for lines of this width.
+
+    As many vectors as a tile has columns, of which it keeps all sums in registers: two for long
+    lines, more for lines that have few places.
+    """
+    lanes = LANES // itemsize
+    vectors = -(-channels // lanes)
+    wanted = BROAD if width % 14 == 0 or width > 3 * 14 else MOST
+
+    def rest(count: int) -> tuple[int, int]:
+        return -(-vectors // count) * count - vectors, abs(count - wanted)
+
+    return min(channels, min(range(1, MOST + 1), key=rest) * lanes)
+
+
+@dataclass(frozen=True)
+class PackWeights(Library, name="pack_weights"):
+    """Weights (out, in, *kernel) as (blocks, *kernel, in, block), the last filled with zeros"""
+
+    block: int
+
+    kept: ClassVar[bool] = True
+
+    def infer(self, *types: TensorType) -> TensorType:
+        (w,) = types
+        out, each, *kernel = w.shape
+        return TensorType(w.dtype, (-(-out // self.block), *kernel, each, self.block))
+
+    def reference(self, *arrays: Any) -> Any:
+        weight = np.asarray(arrays[0])
+        out, each, *kernel = weight.shape
+        blocks = -(-out // self.block)
+        padded = np.zeros((blocks * self.block, each, *kernel), weight.dtype)
+        padded[:out] = weight
+        rows = padded.reshape(blocks, self.block, each, *kernel)
+        rank = len(kernel)
+        return np.ascontiguousarray(rows.transpose(0, *range(3, 3 + rank), 2, 1))
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for block, shape in ((4, (8, 3, 3, 2)), (16, (5, 2, 3)), (3, (7, 1, 1, 1)), (2, (5, 4, 3))):
+            yield Sample(cls(block), (values.ordinary(rng, FLOAT32, shape),))
+
+
+def unpacked(packed: Any, channels: int) -> Any:
+    """The weights that were packed."""
+    rank = packed.ndim - 3
+    rows = packed.transpose(0, rank + 2, rank + 1, *range(1, rank + 1))
+    return rows.reshape(-1, *rows.shape[2:])[:channels]
+
+
+@dataclass(frozen=True)
+class WindowsLast(ChannelsLast):
+    """What operators over such images have in common."""
+
+    def space(self, x: TensorType) -> Sizes:
+        """The sizes of the space of the result."""
+        fields = zip(
+            x.shape[1:-1], self.kernel, self.stride, self.margins, self.dilation, strict=True
+        )
+        return tuple(places(*axis) for axis in fields)
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x = types[0]
+        if any(side > 0 for margin in self.margins for side in margin):
+            raise ValueError(f"the margins of {self.name} are in memory, not {self.margins}")
+        space = self.space(x)
+        if any(n < 1 for n in space):
+            raise ValueError(f"a window of {self.kernel} does not fit into an image {x}")
+        return TensorType(x.dtype, (x.shape[0], *space, self.channels_of(x)))
+
+    def channels_of(self, x: TensorType) -> int:
+        """The channels of the result."""
+        return x.shape[-1]
+
+    def image(self, x: Any) -> Any:
+        """What the windows are taken of, channels first."""
+        pairs = zip(self.margins, x.shape[1:-1], strict=True)
+        inside = (slice(-before, n + after) for (before, after), n in pairs)
+        return np.moveaxis(np.asarray(x)[(slice(None), *inside)], -1, 1)
+
+    @property
+    def none(self) -> Margins:
+        """No margins."""
+        return ((0, 0),) * len(self.kernel)
+
+
+@dataclass(frozen=True)
+class ConvolutionLast(WindowsLast, name="convolution_last"):
+    """`convolution` of an image whose channels come last, with packed weights
+
+    groups is 1, or as many as there are channels.
+    """
+
+    channels: int = 0  # of the result: the last block may have fewer than it has room for
+
+    @classmethod
+    def of(cls, op: Windowed, margins: Margins, x: Node, *weights: Node) -> Node:
+        (weight,) = weights
+        channels = weight.shape[0]
+        made = cls(op.kernel, op.stride, margins, op.dilation, op.groups, channels)
+        width, size = made.space(x.type)[-1], weight.type.dtype.itemsize
+        block = channels if op.groups > 1 else block_of(channels, width, size)
+        return apply(made, x, apply(PackWeights(block), weight))
+
+    def channels_of(self, x: TensorType) -> int:
+        return self.channels
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, packed = types
+        blocks, *kernel, each, block = packed.shape
+        if x.dtype != packed.dtype or tuple(kernel) != self.kernel:
+            raise TypeError(f"windows of {x.dtype} {self.kernel} take no packed weights {packed}")
+        if each * self.groups != x.shape[-1] or blocks != -(-self.channels // block):
+            raise ValueError(f"packed weights {packed} do not fit an image {x}")
+        return super().infer(*types)
+
+    def reference(self, *arrays: Any) -> Any:
+        x, packed = arrays
+        meaning = Conv(self.stride, self.none, self.dilation, self.groups)
+        result = meaning.reference(self.image(x), unpacked(np.asarray(packed), self.channels))
+        return np.ascontiguousarray(np.moveaxis(result, 1, -1))
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        def sample(op: ConvolutionLast, image: Sizes, block: int, dtype: Any = FLOAT32) -> Sample:
+            each = image[-1] // op.groups
+            weight = rng.integers(-4, 5, (op.channels, each, *op.kernel)).astype(dtype)
+            packed = PackWeights(block).reference(weight)
+            return Sample(op, (rng.integers(-4, 5, image).astype(dtype), packed))
+
+        none, crop = ((0, 0), (0, 0)), ((-1, 0), (0, -2))
+        yield sample(cls((3, 2), (1, 1), none, (1, 1), 1, 40), (2, 7, 16, 3), 16)
+        yield sample(cls((3, 3), (2, 1), crop, (1, 2), 1, 24), (1, 9, 17, 5), 24)
+        yield sample(cls((1, 1), (2, 2), crop, (1, 1), 1, 70), (1, 8, 15, 20), 64)
+        yield sample(cls((3, 3), (1, 1), none, (1, 1), 37, 37), (2, 6, 16, 37), 37)
+        yield sample(cls((3, 3), (2, 2), crop, (1, 1), 5, 5), (1, 9, 16, 5), 5, FLOAT64)
+        yield sample(cls((4,), (1,), ((0, 0),), (2,), 1, 9), (1, 60, 3), 9, FLOAT64)
+        yield sample(
+            cls((2, 2, 2), (1, 2, 1), ((0, 0),) * 3, (1, 1, 1), 1, 33), (1, 4, 5, 9, 2), 32
+        )
+
+
+@dataclass(frozen=True)
+class WindowPoolLast(WindowsLast):
+    """The elements of each window, combined channel by channel"""
+
+    @classmethod
+    def of(cls, op: Windowed, margins: Margins, x: Node, *weights: Node) -> Node:
+        return apply(cls(op.kernel, op.stride, margins, op.dilation), x)
+
+    def reference(self, *arrays: Any) -> Any:
+        view = windows(np, self.image(arrays[0]), self.kernel, self.stride, self.dilation)
+        axes = tuple(range(-len(self.kernel), 0))
+        result = getattr(np, self.fn).reduce(view, axis=axes, dtype=view.dtype)
+        return np.ascontiguousarray(np.moveaxis(result, 1, -1))
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        none, crop = ((0, 0), (0, 0)), ((-1, -1), (-1, 0))
+        x = values.ordinary(rng, FLOAT32, (2, 9, 8, 19))
+        for made in (
+            cls((2, 2), (2, 2), none, (1, 1)),
+            cls((3, 2), (2, 1), crop, (1, 2)),
+            cls((3, 3), (1, 1), none, (1, 1)),
+        ):
+            yield Sample(made, (x,), 512)
+        yield Sample(cls((3,), (2,), ((0, 0),), (1,)), (x[0].astype(FLOAT64),), 512)
+
+
+@dataclass(frozen=True)
+class WindowSumLast(WindowPoolLast, name="window_sum_last"):
+    """`window_sum` of an image whose channels come last"""
+
+
+@dataclass(frozen=True)
+class WindowMaxLast(WindowPoolLast, name="window_max_last"):
+    """`window_max` of an image whose channels come last"""
+
+    fn: ClassVar[str] = "maximum"
+
+    def fill(self, dtype: Any) -> Any:
+        return least(dtype)
