@@ -42,7 +42,8 @@ def value(kept: Kept, holder: Any) -> Array:
         return found
     alone = not is_shared(holder, kept.array)
     array = getattr(holder, kept.array)
-    seen, result = table.pop((kept.key,), (None, None))
+    pair: tuple[Array | None, Array | None] = table.pop((kept.key,), (None, None))
+    seen, result = pair
     if seen is None or not _identical(seen, array):
         result = made(kept, array)
         seen = None if alone else array.copy()
@@ -72,8 +73,7 @@ def made(kept: Kept, array: Array) -> Array:
     start = -block.ctypes.data % 64
     aligned = block[start : start + result.nbytes].view(result.dtype).reshape(result.shape)
     aligned[...] = result
-    plain: Array = np.ndarray(result.shape, result.dtype, aligned.data)
-    return plain
+    return aligned
 
 
 def _identical(one: Array, other: Array) -> bool:
