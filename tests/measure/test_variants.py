@@ -39,7 +39,7 @@ def test_each_pass_is_measured_from_the_program_before_it() -> None:
     found = measure_passes(nbcomp.compile(f, X), [X], seconds=SECONDS)
     graph = [p.name for p in found.passes if p.level == "graph"]
     loop = [p.name for p in found.passes if p.level == "loop"]
-    assert graph == ["capture", "choose_windows", "algebra", "fold", "cse", "fuse"]
+    assert graph == ["capture", "choose_windows", "algebra", "fold", "cse", "choose_layout", "fuse"]
     assert loop == ["lower", *(o.name for o in OPTIMISATIONS if o.level == "loop")]
     assert all(p.same for p in found.passes)
     for name in ("algebra", "cse", "fuse"):
