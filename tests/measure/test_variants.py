@@ -63,7 +63,7 @@ def test_the_last_pass_of_each_level_ends_with_the_whole_program() -> None:
     names = {"graph": "fuse", "loop": "tuned"}
     for level, name in names.items():
         assert [options for a, b, options in plan if (a, b) == (level, name)] == [EVERYTHING]
-    graph = {"choose_windows", "algebra", "fold", "cse", "fuse"}
+    graph = {"choose_windows", "algebra", "fold", "cse", "choose_layout", "fuse"}
     assert plan[0][2] == Options(frozenset(graph))
     left_out = passes._plan(Options(frozenset({"cse", "tile"})))
     assert not {"cse", "tile"} & {name for _, name, _ in left_out}
