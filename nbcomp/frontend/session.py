@@ -89,6 +89,7 @@ class Session:
         self.tracer: Callable[[Node], Any] = _no_foreign
         self.stand_in: Callable[[Any], Any] | None = None
         self.interpreted: Callable[[Any], Any] | None = None  # the same, when the source is read
+        self.written: Callable[[Any], Any] = _itself  # the function whose source that is
         self.varying: frozenset[Source] = frozenset()
         self.resumed = False  # captured from the middle of a function: floats vary there
         self.by_source: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
@@ -239,6 +240,10 @@ def inputs_of(node: Node) -> list[Node]:
 
 def _no_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     raise Unsupported(f"{function!r} cannot be called here")
+
+
+def _itself(function: Any) -> Any:
+    return function
 
 
 def _no_foreign(array: Any) -> Any:

@@ -163,6 +163,44 @@ def _helpers(x: Any) -> Any:
     return s
 
 
+def _most(*values: Any, least: Any = 0.0) -> Any:
+    best = least
+    for v in values:
+        best = v if v > best else best
+    return best
+
+
+class _Slope:
+    def __init__(self, slope: float) -> None:
+        self.slope = slope
+
+    def __call__(self, v: Any) -> Any:
+        return self.scaled(v) if v < 0 else v
+
+    def scaled(self, v: Any) -> Any:
+        return self.slope * v if v > -10 else -10 * self.slope
+
+
+_LEAKY = _Slope(0.125)
+
+
+@construct("`*args`, keyword-only parameters, methods and objects that are called", X)
+def _called(x: Any) -> Any:
+    s = 0.0
+    for i in range(len(x) - 1):
+        s += _most(x[i], x[i + 1], least=0.5) + _LEAKY(x[i]) + _LEAKY.scaled(x[i])
+    return s
+
+
+@construct("a variable that is Python's number or an element", X)
+def _either(x: Any) -> Any:
+    m = 100
+    for v in x:
+        if v > 1:
+            m = v
+    return -m, m
+
+
 @construct("`assert` and `raise`", X)
 def _assertion(x: Any) -> Any:
     for v in x:

@@ -15,7 +15,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "capture.md"
 @pytest.mark.parametrize("name", CONSTRUCTS)
 def test_construct(like_python: Any, name: str) -> None:
     function, args = CONSTRUCTS[name]
-    like_python(function, *args)
+    scripted = like_python(function, *args)
+    becomes = next(r for r in PAGE.read_text().splitlines() if r.startswith(f"| {name} |"))
+    if "one kernel" in becomes:
+        assert str(scripted.compiled.captured).count("= loops(") == 1
 
 
 def test_the_page_has_every_construct() -> None:

@@ -134,6 +134,45 @@ def test_one_program_for_all_values() -> None:
     assert len(scripted.variants) == 1
 
 
+def set_by_else(a: Any) -> Any:
+    while a.sum() < 10:
+        late = a + 1.0
+        a = late * 2
+    else:
+        late = a
+    return late, a
+
+
+def set_before_a_break(a: Any) -> Any:
+    k = 0
+    while a.sum() * k < 10:
+        k += 1
+        late = a * k
+        if late.sum() > 7:
+            break
+    else:
+        late = a
+    return late
+
+
+def left_by_return_only(a: Any) -> Any:
+    k = 0
+    while True:
+        k += 1
+        late = a * k
+        if late.sum() > 50:
+            return late
+        if k > 30:
+            return late - 1
+
+
+@pytest.mark.parametrize("program", [set_by_else, set_before_a_break, left_by_return_only])
+def test_values_first_set_in_a_loop(like_python: Any, program: Callable[..., Any]) -> None:
+    for factor in (1.0, 0.01, 10.0):
+        like_python(program, np.linspace(1, 3, 5) * factor)
+
+
+@pytest.mark.filterwarnings("ignore::nbcomp.NumpyFallback")
 def test_a_value_that_only_some_ways_set() -> None:
     def f(a: Any) -> Any:
         for _ in range(LONG):

@@ -14,7 +14,6 @@ from nbcomp.frontend.script.calls import Calls
 from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.values import (
     Either,
-    LocalFunction,
     NotElements,
     Scalar,
     View,
@@ -170,7 +169,7 @@ class Assignments(Calls):
         if node.decorator_list:
             raise NotElements("a decorated function in a loop over elements", node)
         source = Source(node, self.frame.source.file, node.name)
-        self.frame.env[node.name] = LocalFunction(source, self.frame, self.defaults(node.args))
+        self.frame.env[node.name] = self.local_function(source)
 
     def stmt_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:

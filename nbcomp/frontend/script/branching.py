@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, symbol
 from nbcomp.frontend.session import Read, Session
@@ -44,7 +44,7 @@ class Merged:
 class Undecided:
     """A variable that cannot be one thing: the error for whoever reads it."""
 
-    error: CaptureError
+    error: NbcompError
 
 
 class Contents:
@@ -125,7 +125,7 @@ class Choice:
     def _pair(self, a: tuple[Node, Any], b: tuple[Node, Any], name: str) -> Any:
         (one, kind), (other, kind2) = a, b
         if kind[0] and kind2[0] and mixed(one, kind[1], other, kind2[1]):
-            raise Unsupported(mixed_words(name), here())
+            raise Unsupported(mixed_words(name, kind[1], kind2[1]), here())
         python = kind[1] if kind[1] is kind2[1] else None
         if one.type != other.type:
             if one.shape or other.shape or not (kind[0] and kind2[0]):
@@ -140,7 +140,7 @@ class Choice:
 
     def _torn(self, name: str, a: Any, b: Any) -> Undecided:
         return Undecided(
-            CaptureError(
+            Unsupported(
                 f"`{name}` is {described(a)} on one way and {described(b)} on the other",
                 here(),
                 "make it the same type and shape on both",
@@ -256,13 +256,15 @@ def traced(
 
 
 def mixed(a: Node, p: type | None, b: Node, q: type | None) -> bool:
-    """Whether one of two scalars is a number of Python's and the other one of NumPy's, which count
-    differently; bools do not."""
-    return (p is None) != (q is None) and {a.type.dtype, b.type.dtype} != {BOOL}
+    """Whether one of two scalars is a number of Python's and the other one of NumPy's, or another
+    one of Python's, which count differently; bools do not."""
+    return p is not q and {a.type.dtype, b.type.dtype} != {BOOL}
 
 
-def mixed_words(name: str) -> str:
-    return f"whether `{name}` is a number of Python's or of NumPy's is known only at run time"
+def mixed_words(name: str, p: type | None, q: type | None) -> str:
+    """What is said of such a variable."""
+    kinds = sorted("one of NumPy's" if t is None else f"Python's {t.__name__}" for t in (p, q))
+    return f"whether `{name}` is {kinds[0]} or {kinds[1]} is known only at run time"
 
 
 def common(a: Node, p: type | None, b: Node, q: type | None) -> Any:

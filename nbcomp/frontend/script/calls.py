@@ -8,7 +8,7 @@ import ast
 import math
 import types
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,8 @@ class Calls(Expressions):
         if isinstance(function, LocalFunction):
             return self.written_out(function, args, named)
         function = self.original(function)
+        if isinstance(function, types.MethodType):
+            return self.called(function.__func__, [function.__self__, *args], named, node)
         if isinstance(function, types.FunctionType) and not _is_library(function):
             return self.inlined(function, args, named)
         scalars = [self.scalar_of(a) if not _is_array(a) else a for a in args]
@@ -145,8 +147,11 @@ class Calls(Expressions):
     def rounded(self, fn: str, value: Any) -> Any:
         """`math.floor(x)` and the like: an int."""
         s = number(value)
-        if s.dtype.kind in "iub":
-            return self.to_int(s) if s.kind.python else self.converted(s, PY_INT)
+        whole = s.dtype.kind in "iub"
+        if whole and s.kind.python:
+            return self.to_int(s)
+        if whole and s.ways[0].fits(FLOAT64):  # NumPy's are rounded as floats
+            return self.converted(s, PY_INT)
         return self.truncated(
             Scalar(PY_FLOAT, self.apply(fn, self.as_float(s).expr)), "cannot convert float"
         )
@@ -178,10 +183,9 @@ class Calls(Expressions):
 
     def inlined(self, function: types.FunctionType, args: list[Any], named: dict[str, Any]) -> Any:
         """A function of the user's, written out."""
-        source = source_of(function)
-        lookup = self.names_of(function)
-        defaults = tuple(function.__defaults__ or ())
-        return self.write_out(source, lookup, defaults, args, named)
+        source, lookup = source_of(function), self.names_of(function)
+        bound = _bind(source, function.__defaults__ or (), function.__kwdefaults__, args, named)
+        return self.write_out(source, lookup, bound)
 
     @abstractmethod
     def names_of(self, function: types.FunctionType) -> Callable[[str], Any]:
@@ -200,17 +204,18 @@ class Calls(Expressions):
                     self.frame = here
             return outer.lookup(name)
 
-        return self.write_out(function.source, lookup, function.defaults, args, named)
+        defaults = function.defaults, function.named_defaults
+        return self.write_out(
+            function.source, lookup, _bind(function.source, *defaults, args, named)
+        )
 
     def write_out(
         self,
         source: Source,
         lookup: Callable[[str], Any],
-        defaults: tuple[Any, ...],
-        args: list[Any],
-        named: dict[str, Any],
+        bound: dict[str, Any],
     ) -> Any:
-        """The body of a function in the place of its call."""
+        """The body of a function in the place of its call; bound: its parameters' values."""
         if self.depth >= DEEPEST:
             raise CaptureError(
                 f"{source.name} calls itself {DEEPEST} times over: how deep it goes must be known"
@@ -219,7 +224,6 @@ class Calls(Expressions):
                 "write it as a loop",
             )
         _check_plain(source)
-        bound = _bind(source, defaults, args, named)
         self.depth += 1
         outer, path, self.path = self.location, self.path, (*self.path, self.location)
         try:
@@ -418,25 +422,30 @@ def _check_plain(source: Source) -> None:
 
 
 def _bind(
-    source: Source, defaults: tuple[Any, ...], args: list[Any], named: dict[str, Any]
+    source: Source,
+    defaults: tuple[Any, ...],
+    named_defaults: Mapping[str, Any] | None,
+    args: list[Any],
+    named: dict[str, Any],
 ) -> dict[str, Any]:
     """The values of a function's parameters.  Raises TypeError as the call itself would."""
     a = source.node.args
     names = [p.arg for p in (*a.posonlyargs, *a.args)]
-    if a.vararg or a.kwarg or a.kwonlyargs:
-        raise NotElements(f"{source.name} has * or ** parameters")
-    if len(args) > len(names):
+    by_name = {p.arg for p in (*a.args, *a.kwonlyargs)}
+    if a.kwarg:
+        raise NotElements(f"{source.name} has a ** parameter")
+    bound, rest = dict(zip(names, args, strict=False)), tuple(args[len(names) :])
+    if rest and not a.vararg:
         raise TypeError(
             f"{source.name}() takes {len(names)} positional arguments but {len(args)} were given"
         )
-    bound = dict(zip(names, args, strict=False))
     for name, value in named.items():
-        if name in bound or name not in names:
+        if name in bound or name not in by_name:
             raise TypeError(f"{source.name}() got an unexpected keyword argument {name!r}")
         bound[name] = value
-    for name, value in zip(names[len(names) - len(defaults) :], defaults, strict=True):
+    last = zip(names[len(names) - len(defaults) :], defaults, strict=True)
+    for name, value in (*last, *(named_defaults or {}).items()):
         bound.setdefault(name, value)
-    missing = [n for n in names if n not in bound]
-    if missing:
+    if missing := [n for n in (*names, *(p.arg for p in a.kwonlyargs)) if n not in bound]:
         raise TypeError(f"{source.name}() missing a required argument: {missing[0]!r}")
-    return bound
+    return {**bound, a.vararg.arg: rest} if a.vararg else bound

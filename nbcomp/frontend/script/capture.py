@@ -32,7 +32,7 @@ def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captu
     session, lifter = start(name_of(function))
     session.returns = returned_at(function)
     functions = Functions(lambda copy, env: Interpreter(session, copy, env).run())
-    session.interpreted = functions.stand_in
+    session.interpreted, session.written = functions.stand_in, functions.copy_of
     copy = lifter.lift(function, Source("object", session.name, function))
     lifted = [
         lifter.lift(value, Source("argument", i, name=name), name)

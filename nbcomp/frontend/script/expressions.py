@@ -322,13 +322,15 @@ class Expressions(Arrays, ABC):
 
     def expr_Lambda(self, node: ast.Lambda) -> Any:
         source = Source(node, self.frame.source.file, "<lambda>")
-        return LocalFunction(source, self.frame, self.defaults(node.args))
+        return self.local_function(source)
 
-    def defaults(self, arguments: ast.arguments) -> tuple[Any, ...]:
-        """The values of default arguments."""
-        if arguments.kw_defaults or arguments.vararg or arguments.kwarg:
-            raise NotElements("* and ** parameters, and keyword-only ones")
-        return tuple(self.frozen(self.value(d)) for d in arguments.defaults)
+    def local_function(self, source: Source) -> LocalFunction:
+        """A function defined here, with the values its default arguments have now."""
+        a = source.node.args
+        defaults = tuple(self.frozen(self.value(d)) for d in a.defaults)
+        pairs = zip(a.kwonlyargs, a.kw_defaults, strict=True)
+        named = {p.arg: self.frozen(self.value(d)) for p, d in pairs if d is not None}
+        return LocalFunction(source, self.frame, defaults, named)
 
     # ------------------------------------------------------------------- what conditions tell
 

@@ -49,7 +49,8 @@ class Functions:
 
     def copy_of(self, function: Any) -> Any:
         """The lifted function that one of these stands for; any other itself."""
-        return self._copies.get(function, function)
+        known = isinstance(function, types.FunctionType)
+        return self._copies.get(function, function) if known else function
 
     def run(self, copy: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value of a call.  Raises `Unsupported` for calls too deep."""

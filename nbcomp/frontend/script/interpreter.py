@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import CaptureError, NbcompError, Unsupported
+from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.script.branching import Contents, Undecided, choose, truth_of
 from nbcomp.frontend.script.conditions import ASKER, Asker, rewritten
@@ -46,6 +46,10 @@ class Returned(Exception):
 
 class RunTimeJump(Unsupported):
     """A jump on a run-time value, in a round of a loop that was followed while compiling."""
+
+
+class Entered(ast.While):
+    """A loop that has at least one round."""
 
 
 class _Break(Exception):
@@ -172,7 +176,7 @@ class Interpreter(Asker):
             if name in self.env or name in self.locals:
                 message = f"`{name}` is assigned on one way only, and used after both"
                 hint = "give it a value before the if"
-                self.env[name] = Undecided(CaptureError(message, self.source.at(node), hint))
+                self.env[name] = Undecided(Unsupported(message, self.source.at(node), hint))
         self.env.update({n: v for n, v in env.items() if n in names.assigned})
 
     def _side(
@@ -222,7 +226,7 @@ class Interpreter(Asker):
         for _ in range(MOST_ROUNDS):
             value = self.evaluate(node.test)
             if truth_of(self.session, value) is not None:
-                self.repeat(node, lambda: self.evaluate(node.test), lambda: None, inner)
+                self.while_loop(node, inner, needed)
                 return
             if not value:
                 self.block(node.orelse, needed)
@@ -237,6 +241,24 @@ class Interpreter(Asker):
             f"`while {ast.unparse(node.test)}` went round {MOST_ROUNDS} times while compiling",
             self.source.at(node),
         )
+
+    def while_loop(self, node: ast.While, inner: set[str], needed: set[str]) -> None:
+        """A loop whose rounds are counted at run time.
+
+        Where variables get their first values in it, it becomes one way of a branch: there it has a
+        round, and without one there is only its `else`.
+        """
+        first = names_in(list(node.body)).assigned - self.env.keys()
+        if names_in([node]).jumps or not first & needed:
+            self.repeat(node, lambda: self.evaluate(node.test), lambda: None, inner)
+            return
+        entered = ast.copy_location(Entered(node.test, node.body, node.orelse), node)
+        branch = ast.copy_location(ast.If(node.test, [entered], node.orelse), node)
+        self.if_statement(branch, [], needed, False)
+
+    def stmt_Entered(self, node: Entered, needed: set[str]) -> None:
+        inner = names_in([node]).read | needed
+        self.repeat(node, lambda: self.evaluate(node.test), lambda: None, inner, once=True)
 
     def stmt_For(self, node: ast.For, needed: set[str]) -> None:
         inner = names_in([node]).read | needed
@@ -319,7 +341,7 @@ class Interpreter(Asker):
         for name in [*torn, *unset]:
             message = f"`{name}` has a value only inside the loop, and is used after it"
             hint = "give it a value of the same type before the loop"
-            self.env[name] = Undecided(CaptureError(message, self.source.at(node), hint))
+            self.env[name] = Undecided(Unsupported(message, self.source.at(node), hint))
         self.follow = loop.after
 
     def one_round(self, node: ast.While | ast.For, needed: set[str]) -> bool:

@@ -61,19 +61,23 @@ def straight(node: ast.While | ast.For, prefix: str, at: Place) -> Straight:
     rewriter = _Rewriter(prefix, at)
     body = rewriter.block(node.body)
     go = ast.copy_location(ast.Name(rewriter.go, ast.Load()), node)
-    after: list[ast.stmt] = []
+    after, last = list[ast.stmt](), list[ast.stmt]()
     if node.orelse:
         after.append(ast.copy_location(ast.If(go, node.orelse, []), node.orelse[0]))
+    if rewriter.returns and not rewriter.breaks and _endless(node):
+        last.append(rewriter.returns.pop()[1])  # nothing else ends the loop
     for flag, statement in rewriter.returns:
         test = ast.copy_location(ast.Name(flag, ast.Load()), statement)
         after.append(ast.copy_location(ast.If(test, [statement], []), statement))
-    return Straight(body, rewriter.go, tuple(f for f, _ in rewriter.returns), after)
+    return Straight(body, rewriter.go, rewriter.flags, [*after, *last])
 
 
 class _Rewriter:
     def __init__(self, prefix: str, at: Place) -> None:
         self.prefix, self.go, self.at = prefix, f"{prefix}_go", at
         self.returns: list[tuple[str, ast.Return]] = []
+        self.flags: tuple[str, ...] = ()  # of all of them
+        self.breaks = False
         self.size = 0
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -102,9 +106,11 @@ class _Rewriter:
         """What remains of a jump: the variables that say it was reached."""
         if isinstance(node, ast.Continue):
             return [ast.Pass()]
+        self.breaks = self.breaks or isinstance(node, ast.Break)
         left = [_assigned(self.go, False, node)]
         if isinstance(node, ast.Return):
             self.returns.append((f"{self.prefix}_return_{len(self.returns)}", node))
+            self.flags = tuple(flag for flag, _ in self.returns)
             left.append(_assigned(self.returns[-1][0], True, node))
         return left
 
@@ -112,6 +118,12 @@ class _Rewriter:
         """An `if` that jumps on one way, with what follows it on the other."""
         yes, no = self.block([*node.body, *rest]), self.block([*node.orelse, *rest])
         return ast.fix_missing_locations(ast.copy_location(ast.If(node.test, yes, no), node))
+
+
+def _endless(node: ast.While | ast.For) -> bool:
+    """Whether only a jump ends a loop."""
+    test = node.test if isinstance(node, ast.While) else None
+    return isinstance(test, ast.Constant) and bool(test.value)
 
 
 def _assigned(name: str, value: bool, like: ast.stmt) -> ast.stmt:

@@ -17,6 +17,7 @@ import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.number import Number, symbol
+from nbcomp.frontend.objects import Shadow, attribute
 from nbcomp.frontend.result import OfTag, Varied
 from nbcomp.frontend.script import branching
 from nbcomp.frontend.script.assignments import Restart
@@ -180,7 +181,9 @@ class Region(Statements):
 
     def original(self, value: Any) -> Any:
         value = getattr(value, "_ufunc", value) if isinstance(value, np.ufunc) else value
-        return self.session.numpy_function(value)
+        if isinstance(value, Shadow):  # an object that is called
+            value = attribute(value, "__call__")
+        return self.session.numpy_function(self.session.written(value))
 
     def names_of(self, function: types.FunctionType) -> Callable[[str], Any]:
         return free_names(function)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.errors import Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.script.branching import (
     Contents,
@@ -177,7 +177,9 @@ class Repeat:
         """A variable's value after a round; None where another type has to be carried."""
         found = traced(value)
         if found is not None and c.scalar and mixed(c.start, c.python, found[0], found[1][1]):
-            raise Unsupported(mixed_words(c.name), here())
+            floats = self.once and (c.python, found[1][1]) == (int, float)
+            if not floats:  # which it is after the first round
+                raise Unsupported(mixed_words(c.name, c.python, found[1][1]), here())
         if found is not None and found[0].type == c.start.type:
             return found[0]
         wider = common(c.start, c.python, found[0], found[1][1]) if found and c.scalar else None
@@ -186,7 +188,7 @@ class Repeat:
             return None
         if found and wider is not None:
             return cast(found[0], wider)
-        raise CaptureError(
+        raise Unsupported(
             f"`{c.name}` is {c.start.type} before a round of the loop and {described(value)} after",
             here(),
             "it must be of one type and shape in all rounds",

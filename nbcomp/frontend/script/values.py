@@ -250,7 +250,8 @@ class LocalFunction:
 
     source: Source
     scope: Any  # the frame of the function around it
-    defaults: tuple[Any, ...] = ()
+    defaults: tuple[Any, ...]
+    named_defaults: dict[str, Any]
 
 
 def union(*values: Iterable[Way]) -> tuple[Way, ...]:
