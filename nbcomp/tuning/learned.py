@@ -1,4 +1,7 @@
-"""A cost model learned from what was measured: gradient-boosted trees over the decisions.
+"""A cost model learned from what was measured: gradient-boosted trees over what is known of each.
+
+It learns ranks, since the order of candidates is what a search asks for: of shares a few that are
+many times the default's would be all there is to learn.
 
 The learner is LightGBM (Ke et al., "LightGBM: a highly efficient gradient boosting decision tree",
 NIPS 2017): docs/tuning.md says why.  It is imported when it is first needed; where it is not
@@ -20,19 +23,21 @@ from nbcomp.schedule.decisions import Value
 ROUNDS = 80
 FEWEST = 12  # measurements from which a model is worth asking
 FOLDS = 5
+# Of what was tried (benchmarks.tuning's kernels, 120 trials each, five-fold) these ranked best.
 PARAMETERS = {
     "objective": "regression",
     "learning_rate": 0.12,
-    "num_leaves": 15,
-    "min_data_in_leaf": 2,
+    "num_leaves": 7,
+    "min_data_in_leaf": 4,
     "min_data_in_bin": 1,
+    "feature_fraction": 0.5,
     "feature_pre_filter": False,
     "num_threads": 1,  # threads that spin would disturb what is measured
     "seed": 0,
     "verbosity": -1,
 }
 
-Decisions = Mapping[str, Value]
+Known = Mapping[str, Value | float]  # of a candidate: decisions, and features or none
 
 
 @cache
@@ -45,7 +50,7 @@ def learner() -> Any:
 
 
 class Learned:
-    """A model of the logarithm of a kernel's seconds, over its default's.
+    """A model of a candidate's rank among all, from 0 (the fastest) to 1.
 
     Raises nothing where there is no learner: `ready` is then always False.
     """
@@ -60,25 +65,25 @@ class Learned:
         """Whether there is a model to ask."""
         return self.model is not None
 
-    def fit(self, decisions: Sequence[Decisions], shares: Sequence[float]) -> None:
-        """Learn from measurements: decisions, and seconds over those of the default."""
+    def fit(self, known: Sequence[Known], shares: Sequence[float]) -> None:
+        """Learn from measurements: what is known of each, and its share of the default's time."""
         if len(shares) < FEWEST or learner() is None:
             return
-        self.names = list(dict.fromkeys(name for d in decisions for name in d))
-        self.model = self._trained(self._rows(decisions), np.log(shares))
+        self.names = list(dict.fromkeys(name for k in known for name in k))
+        self.model = self._trained(self._rows(known), relative_ranks(shares))
 
-    def predict(self, decisions: Sequence[Decisions]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """What is expected: logarithms of seconds over the default's."""
+    def predict(self, known: Sequence[Known]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The ranks that are expected."""
         assert self.model is not None
-        return np.asarray(self.model.predict(self._rows(decisions)), np.float64)
+        return np.asarray(self.model.predict(self._rows(known)), np.float64)
 
-    def correlation(self, decisions: Sequence[Decisions], shares: Sequence[float]) -> float:
+    def correlation(self, known: Sequence[Known], shares: Sequence[float]) -> float:
         """Spearman's rank correlation of measurements with what a model says that has not seen
         them: of each fifth, a model of the other four.  NaN where too little was measured."""
         if len(shares) < 2 * FEWEST or learner() is None:
             return math.nan
-        self.names = list(dict.fromkeys(name for d in decisions for name in d))
-        rows, targets = self._rows(decisions), np.log(shares)
+        self.names = list(dict.fromkeys(name for k in known for name in k))
+        rows, targets = self._rows(known), relative_ranks(shares)
         fold = np.random.default_rng(0).permutation(len(targets)) % FOLDS
         said = np.zeros(len(targets))
         for k in range(FOLDS):
@@ -91,12 +96,12 @@ class Learned:
         data = module.Dataset(rows, targets, params=PARAMETERS)
         return module.train(PARAMETERS, data, num_boost_round=ROUNDS)
 
-    def _rows(self, decisions: Sequence[Decisions]) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """A column for each decision; what was not asked is missing."""
-        rows = [[self._number(d.get(name)) for name in self.names] for d in decisions]
-        return np.array(rows, np.float64).reshape(len(decisions), len(self.names))
+    def _rows(self, known: Sequence[Known]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """A column for each name; what was not asked, or is not known, is missing."""
+        rows = [[self._number(k.get(name)) for name in self.names] for k in known]
+        return np.array(rows, np.float64).reshape(len(known), len(self.names))
 
-    def _number(self, value: Value | None) -> float:
+    def _number(self, value: Value | float | None) -> float:
         if value is None:
             return math.nan
         if isinstance(value, str):
@@ -110,6 +115,12 @@ def rank_correlation(one: Any, other: Any) -> float:
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         return math.nan
     return float(np.corrcoef(a, b)[0, 1])
+
+
+def relative_ranks(values: Any) -> np.ndarray[Any, Any]:
+    """Ranks from 0 to 1."""
+    ranks = _ranks(np.asarray(values))
+    return (ranks - 1) / max(len(ranks) - 1, 1)
 
 
 def _ranks(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,7 +1,9 @@
 """Which schedules of one kernel are tried next: evolution, guided by what was measured.
 
 At first candidates are drawn at random and the estimates of `analytic` choose among them; later the
-best so far are changed and mixed, and the learned model chooses; some are always drawn at random.
+best so far are changed and mixed, and learned models choose: one that knows decisions only among
+many, then one that knows the loops too among those few whose loops were made; some are always
+drawn at random.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import numpy as np
 
 from nbcomp.schedule.decisions import Value
 from nbcomp.tuning.analytic import estimate
-from nbcomp.tuning.learned import Learned
+from nbcomp.tuning.features import features_of
+from nbcomp.tuning.learned import Known, Learned, relative_ranks
 from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.worker import Outcome
 
 PARENTS = 12  # of the best so far that have children
-CHILDREN = 192  # that the learned model looks at
+CHILDREN = 192  # that the model of decisions looks at
+AT_HAND = 6  # of these, that the model of loops chooses from
 DRAWN = 2  # candidates drawn for each that is tried, while there is no model
 RANDOM = 0.15  # share that is drawn at random even so
 CUT = 4.0  # times the least estimate: what is said to take longer is not tried
@@ -50,11 +54,13 @@ class Search:
     def __init__(self, space: Space, seed: int = 0) -> None:
         self.space = space
         self.rng = np.random.default_rng(seed)
-        self.model = Learned()
+        self.model, self.quick = Learned(), Learned()  # of loops and decisions; of these only
         self.trials: list[Trial] = []
         self.cut = 0
         self.known: set[str] = set()  # keys of what was tried, and of what was cut
         self.asked: set[frozenset[tuple[str, Value]]] = set()  # decisions that were looked at
+        self.at_hand: list[Candidate] = []  # whose loops were made, and that were not tried yet
+        self.loops: dict[str, Mapping[str, float]] = {}  # features of candidates, by key
         self.earlier: list[tuple[Mapping[str, Value], float]] = []  # from the record
         self.stale = 0  # trials since the last better one
         self.again: Counter[str] = Counter()  # keys of what was timed more than once
@@ -111,18 +117,23 @@ class Search:
 
     def refit(self) -> None:
         """Learn from everything that was measured."""
-        decisions, shares = self.measured()
-        self.model.fit(decisions, shares)
+        done = [t for t in self.trials if t.outcome.share is not None]
+        shares = [share for _, share in self.earlier] + [t.share for t in done]
+        decisions = [d for d, _ in self.earlier]
+        self.quick.fit(decisions + [t.candidate.decisions for t in done], shares)
+        self.model.fit([*decisions, *(self.known_of(t.candidate) for t in done)], shares)
 
-    def measured(self) -> tuple[list[Mapping[str, Value]], list[float]]:
-        """Decisions, and shares of the default's time, of all that was timed."""
-        timed = (t for t in self.trials if t.outcome.share is not None)
-        pairs = [*self.earlier, *((t.candidate.decisions, t.share) for t in timed)]
-        return [d for d, _ in pairs], [s for _, s in pairs]
+    def known_of(self, candidate: Candidate) -> Known:
+        """What a model may know of a candidate: its decisions, and what its loops look like."""
+        if candidate.key not in self.loops:
+            self.loops[candidate.key] = features_of(candidate.kernel, self.space.machine)
+        return {**candidate.decisions, **self.loops[candidate.key]}
 
     def correlation(self) -> float:
-        """Of the learned model with measurement, in ranks: see `Learned.correlation`."""
-        return Learned().correlation(*self.measured())
+        """Of the learned model with what was measured here, in ranks: see `Learned.correlation`."""
+        done = self.timed
+        known = [self.known_of(t.candidate) for t in done]
+        return Learned().correlation(known, [t.share for t in done])
 
     # ------------------------------------------------------------------------------ proposing
 
@@ -142,9 +153,9 @@ class Search:
         """What is to be timed again: the measurement that is furthest from what the model says,
         among those that are good or said to be.  Perhaps something disturbed it."""
         timed = self.timed
-        said = self.model.predict([t.candidate.decisions for t in timed])
-        took = np.log([t.share for t in timed])
-        good = np.minimum(said, took) <= np.quantile(took, 0.2)
+        said = self.model.predict([self.known_of(t.candidate) for t in timed])
+        took = relative_ranks([t.share for t in timed])
+        good = np.minimum(said, took) <= 0.2
         often = np.array([1 + self.again[t.candidate.key] for t in timed])
         return timed[int(np.argmax(np.where(good, np.abs(took - said) / often, -1.0)))].candidate
 
@@ -187,12 +198,25 @@ class Search:
         """Children of the best so far, those first that the model likes most."""
         parents = [t.candidate.decisions for t in self.timed[:PARENTS]]
         made = [self._child(parents) for _ in range(CHILDREN)]
-        order = np.argsort(self.model.predict(made))
-        for k in order:
-            if (asked := frozenset(made[k].items())) in self.asked:
+        for candidate in self._built(made[k] for k in np.argsort(self.quick.predict(made))):
+            self.at_hand.append(candidate)
+            if len(self.at_hand) > AT_HAND:
+                yield self._likeliest()
+        while self.at_hand:
+            yield self._likeliest()
+
+    def _likeliest(self) -> Candidate:
+        """Of those at hand, the one that the model likes most; it is taken away."""
+        said = self.model.predict([self.known_of(c) for c in self.at_hand])
+        return self.at_hand.pop(int(np.argmin(said)))
+
+    def _built(self, some: Iterable[Mapping[str, Value]]) -> Iterator[Candidate]:
+        """The candidates with these decisions that are new and not too large to be tried."""
+        for decisions in some:
+            if (asked := frozenset(decisions.items())) in self.asked:
                 continue
             self.asked.add(asked)
-            candidate = self.space.build(made[k])
+            candidate = self.space.build(decisions)
             if candidate is None or candidate.key in self.known:
                 continue
             if estimate(candidate.kernel, self.space.machine).too_large:

@@ -1,9 +1,10 @@
 """Times on a machine with others on it: everything is timed in turn with one and the same run.
 
-Other programs make a run take what it takes, or twice that, for milliseconds at a time.
-So a run is timed between two of the default schedule, and counts where these took what they take
-undisturbed; where none did, what counts is how many times as long it took as they.  What is no
-good is told after a few rounds and is not timed any further.  Knows runs, not what they are.
+Other programs make a run take what it takes, or twice that, for milliseconds at a time.  What they
+take away shows in the cores a run had: its processor time over its time.  So a sample counts that
+had as many as the run ever has, or is between two of the default schedule that had; where no sample
+counts, what does is how many times as long as the default around it it took.  What is no good is
+told after a few rounds and is not timed any further.  Knows runs, not what they are.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,27 +22,36 @@ SAMPLE = 1e-4  # seconds a sample should last: far above the clock's resolution
 APART = 5e-4  # seconds after which the default is timed again
 MEMORY = 400  # samples of the default by which one is told to be undisturbed
 USUAL = 0.1  # quantile of these that is what the default takes undisturbed
-QUIET = 1.1  # times that, up to which a sample is undisturbed
+QUIET = 1.1  # times that, up to which a sample of the default is undisturbed
+CORES = 0.93  # of the cores it can have, which a sample that is undisturbed had
 ENOUGH = 6  # undisturbed samples of a run
 FEWEST, MOST = 3, 16  # rounds
 PATIENCE = 0.08  # seconds one run may have of a batch, when its samples are long
 # After so many rounds a run is only timed on while it is below so many times the best.
 WORTH_ON = {3: 1.6, 5: 1.3, 8: 1.15}
+COARSE = time.get_clock_info("process_time").resolution > SAMPLE / 50
 
 Run = Callable[[], None]
 
 
+class Sample(NamedTuple):
+    """Seconds of a run, and the cores it had meanwhile (1 where the clock cannot tell)."""
+
+    seconds: float
+    cores: float
+
+
 @dataclass(eq=False)
 class Side:
-    """A run, how many make a sample, and the samples so far: each with those of the default before
-    and after it, by their positions."""
+    """A run, how many make a sample, and the samples so far: each with the position of that of the
+    default before it."""
 
     run: Run
     loops: int
-    samples: list[tuple[float, int]] = field(default_factory=list)
+    samples: list[tuple[Sample, int]] = field(default_factory=list)
 
-    def sample(self) -> float:
-        """Seconds of a run, now."""
+    def sample(self) -> Sample:
+        """A run, now."""
         return sample(self.run, self.loops)
 
 
@@ -49,14 +60,20 @@ class Turns:
 
     def __init__(self, default: Run) -> None:
         self.default = Side(default, loops_of(default))
-        self.known: deque[float] = deque(maxlen=MEMORY)
-        self.own: list[float] = []  # of the default, in the batch
+        self.known: deque[Sample] = deque(maxlen=MEMORY)
+        self.own: list[Sample] = []  # of the default, in the batch
         self.last = -math.inf  # when it was timed
 
     @property
+    def cores(self) -> float:
+        """The cores the default has where nothing disturbs it."""
+        return float(np.quantile([s.cores for s in self.known], 1 - USUAL))
+
+    @property
     def level(self) -> float:
-        """Seconds of the default where nothing disturbs it."""
-        return float(np.quantile(self.known, USUAL))
+        """Its seconds then."""
+        least = CORES * self.cores
+        return float(np.quantile([s.seconds for s in self.known if s.cores >= least], USUAL))
 
     def mark(self) -> None:
         """Time the default."""
@@ -83,7 +100,7 @@ class Turns:
                 most = WORTH_ON[number] * min(best, *found)
                 active = [s for s, share in zip(sides, found, strict=True) if share <= most]
             if number >= FEWEST:
-                active = [s for s in active if self.count(s) < ENOUGH]
+                active = [s for s in active if len(self.undisturbed(s)) < ENOUGH]
             if not active:
                 break
         self.mark()
@@ -96,59 +113,63 @@ class Turns:
                 self.mark()
             side.samples.append((side.sample(), len(self.own) - 1))
 
-    def undisturbed(self, side: Side) -> list[float]:
-        """The samples of a side around which the default took what it takes."""
-        most = QUIET * self.level
-        quiet = [s <= most for s in self.own]
-        return [t for t, k in side.samples if quiet[k] and quiet[min(k + 1, len(quiet) - 1)]]
+    def quiet(self) -> list[bool]:
+        """Which samples of the default in this batch were undisturbed."""
+        least, most = CORES * self.cores, QUIET * self.level
+        return [s.cores >= least and s.seconds <= most for s in self.own]
 
-    def count(self, side: Side) -> int:
-        """How many there are."""
-        return len(self.undisturbed(side))
+    def undisturbed(self, side: Side) -> list[float]:
+        """Seconds of the samples of a side that count."""
+        quiet, all_cores = self.quiet(), CORES * self.cores
+        own = CORES * max((s.cores for s, _ in side.samples), default=0.0)
+        return [
+            s.seconds
+            for s, k in side.samples
+            if s.cores >= own
+            and (s.cores >= all_cores or (quiet[k] and quiet[min(k + 1, len(quiet) - 1)]))
+        ]
 
     def share(self, side: Side) -> float:
         """Of the default's time."""
         good = self.undisturbed(side)
-        if len(good) >= FEWEST:
-            most = QUIET * self.level
-            around = [s for s in self.own if s <= most]
-            return float(np.quantile(good, 0.25) / np.quantile(around, 0.25))
+        usual = [s.seconds for s, fine in zip(self.own, self.quiet(), strict=True) if fine]
+        if len(good) >= FEWEST and len(usual) >= FEWEST:
+            return float(np.quantile(good, 0.25) / np.quantile(usual, 0.25))
         last = len(self.own) - 1
-        pairs = [2 * t / (self.own[k] + self.own[min(k + 1, last)]) for t, k in side.samples]
-        return float(np.median(pairs))
+        around = [self.own[k].seconds + self.own[min(k + 1, last)].seconds for _, k in side.samples]
+        pairs = zip(side.samples, around, strict=True)
+        return float(np.median([2 * s.seconds / both for (s, _), both in pairs]))
 
     def race(self, runs: Sequence[Run], seconds: float) -> list[list[float]]:
         """Samples of the default and of other runs, in rounds, for about so many seconds: of the
         rounds in which the default was not disturbed, if there are such."""
         sides = [self.default, *(Side(run, loops_of(run)) for run in runs)]
         end = time.perf_counter() + seconds
-        rounds: list[list[float]] = []
+        rounds: list[list[Sample]] = []
         while time.perf_counter() < end or len(rounds) < FEWEST:
             rounds.append([side.sample() for side in sides])
-        return [list(column) for column in zip(*_quiet(rounds), strict=True)]
+        self.own = [r[0] for r in rounds]
+        self.known.extend(self.own)
+        good = [r for r, fine in zip(rounds, self.quiet(), strict=True) if fine]
+        kept = good if len(good) >= ENOUGH else rounds
+        return [[s.seconds for s in column] for column in zip(*kept, strict=True)]
 
 
-def _quiet(rounds: Sequence[list[float]]) -> Sequence[list[float]]:
-    """The rounds whose first sample is what that takes undisturbed; all, if these are few."""
-    firsts = [r[0] for r in rounds]
-    most = QUIET * float(np.quantile(firsts, USUAL))
-    good = [r for r in rounds if r[0] <= most]
-    return good if len(good) >= ENOUGH else rounds
-
-
-def sample(run: Run, loops: int) -> float:
-    """Seconds of a run, over so many."""
-    start = time.perf_counter()
+def sample(run: Run, loops: int) -> Sample:
+    """A run, over so many."""
+    busy, start = time.process_time(), time.perf_counter()
     for _ in range(loops):
         run()
-    return (time.perf_counter() - start) / loops
+    seconds = time.perf_counter() - start
+    cores = 1.0 if COARSE else (time.process_time() - busy) / seconds
+    return Sample(seconds / loops, cores)
 
 
 def loops_of(run: Run) -> int:
     """Runs in one sample; warms up on the way."""
     loops = 1
     while loops < 1 << 14:
-        seconds = sample(run, loops) * loops
+        seconds = sample(run, loops).seconds * loops
         if seconds >= SAMPLE:
             break
         loops = min(int(1.2 * loops * SAMPLE / max(seconds, 1e-9)) + 1, 10 * loops)

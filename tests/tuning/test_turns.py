@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from nbcomp.tuning import turns
-from nbcomp.tuning.turns import Turns
+from nbcomp.tuning.turns import Sample, Turns
 
 DEFAULT = 2e-4  # seconds
+ALONE = 2.2e-4  # of one that runs on one core
 
 
 class Machine:
@@ -21,14 +22,18 @@ class Machine:
         self.now, self.rng, self.disturbed = 0.0, np.random.default_rng(seed), disturbed
         self.until, self.busy, self.runs = 0.0, False, 0
 
-    def sample(self, run: Callable[[], None], loops: int) -> float:
+    def sample(self, run: Callable[[], None], loops: int) -> Sample:
         if self.now >= self.until:
             self.busy = self.rng.random() < self.disturbed
             self.until = self.now + self.rng.exponential(3e-3)
         seconds = run.seconds * (2 if self.busy else 1)  # type: ignore[attr-defined]
         self.now += seconds * loops
         self.runs += 1
-        return float(seconds * (1 + 0.01 * self.rng.random()))
+        return Sample(seconds * (1 + 0.01 * self.rng.random()), self.cores(run))
+
+    def cores(self, run: Callable[[], None]) -> float:
+        """Two for a run on both cores of which none is taken."""
+        return 1.0 if self.busy else 2.0 if run.seconds != ALONE else 1.0  # type: ignore[attr-defined]
 
 
 def run(seconds: float) -> Callable[[], None]:
@@ -48,8 +53,8 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_shares_are_right_on_a_busy_machine(machine: Machine) -> None:
     found = Turns(run(DEFAULT))
     found.shares([run(DEFAULT)] * 8)  # gets to know the default
-    wanted = [0.8, 0.9, 1.0, 1.02, 1.5]
-    got = found.shares([run(DEFAULT * w) for w in wanted], 0.8)
+    wanted = [0.8, 0.9, 1.0, 1.02, 1.1, 1.5]
+    got = found.shares([run(DEFAULT * w if w != 1.1 else ALONE) for w in wanted], 0.8)
     assert got == pytest.approx(wanted, rel=0.03)
     assert found.level == pytest.approx(DEFAULT, rel=0.02)
 
@@ -82,6 +87,6 @@ def test_where_everything_is_disturbed_ratios_count(monkeypatch: pytest.MonkeyPa
     made = Machine(1.0, 0)
     monkeypatch.setattr(turns, "sample", made.sample)
     found = Turns(run(DEFAULT))
-    found.known.extend([DEFAULT] * 100)  # it was quiet once
+    found.known.extend([Sample(DEFAULT, 2.0)] * 100)  # it was quiet once
     (share,) = found.shares([run(0.75 * DEFAULT)])
     assert share == pytest.approx(0.75, rel=0.02)
