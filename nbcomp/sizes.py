@@ -305,6 +305,8 @@ def _floor(top: Any, by: Any) -> Any:
         return _floor_by_size(top, by)
     if by < 0:
         top, by = -top, -by
+    if by == 1 and is_whole(top):
+        return top
     if not isinstance(by, int) or by == 0 or not is_whole(top):
         return operator.index(top) // by
     even: dict[Monomial, Number] = {m: c for m, c in top.terms.items() if c % by == 0}
