@@ -58,6 +58,13 @@ def _bound(
     return values, [np.asarray(v, t.dtype) for v, t in zip(found, types, strict=True)]
 
 
+def _finish(compiled: Compiled, outputs: list[Any], values: tuple[Any, ...]) -> Any:
+    """What the function returns, of the graph's outputs: NumPy's scalars are no arrays."""
+    scalars = compiled.capture.scalar_outputs
+    made = tuple(a[()] if k in scalars else a for k, a in enumerate(outputs))
+    return compiled.finish(made, values)
+
+
 def _graph_run(compiled: Compiled, value: Any) -> Run:
     graph = value.graph if isinstance(value, FusedGraph) else value
     assert isinstance(graph, Graph)
@@ -65,7 +72,7 @@ def _graph_run(compiled: Compiled, value: Any) -> Run:
     def run(*args: Any, **kwargs: Any) -> Any:
         values, inputs = _bound(compiled, args, kwargs)
         outputs = [np.array(a) for a in interpret_graph(graph, inputs)]
-        return compiled.finish(tuple(outputs), values)
+        return _finish(compiled, outputs, values)
 
     return run
 
@@ -104,7 +111,7 @@ def _kernels_run(compiled: Compiled, position: int) -> Run:
                 kernel = chain[min(position, len(chain) - 1)]
                 memory.kernel(step, numbers(kernel, lengths) if lengths else kernel)
         outputs = [memory.output(slot, t) for slot, t in settled.program.outputs]
-        return compiled.finish(tuple(outputs), values)
+        return _finish(compiled, outputs, values)
 
     return run
 

@@ -110,20 +110,22 @@ class Attention(Rows):
     def block(self, outer: tuple[Affine, ...], first: Affine, height: int) -> None:
         """One block of rows, from the first on."""
         dtype, row = self.scores.type.dtype, self.group.space[-1]
-        near = self.local("scores", dtype, (height, row))
+        near = kept = self.local("scores", dtype, (height, row))
+        if self.weights.type.dtype != dtype:
+            kept = self.local("weights", self.weights.type.dtype, (height, row))
         q, k, v = self.queries, self.keys, self.values
 
         def query(i: Affine, d: Affine) -> Load:
-            return Load(dtype, q, (*broadcast_index(outer, q.shape[:-2]), add(first, i), d))
+            return Load(q.dtype, q, (*broadcast_index(outer, q.shape[:-2]), add(first, i), d))
 
         def key(d: Affine, j: Affine) -> Load:
-            return Load(dtype, k, (*broadcast_index(outer, k.shape[:-2]), d, j))
+            return Load(k.dtype, k, (*broadcast_index(outer, k.shape[:-2]), d, j))
 
         def value(j: Affine, e: Affine) -> Load:
-            return Load(dtype, v, (*broadcast_index(outer, v.shape[:-2]), j, e))
+            return Load(v.dtype, v, (*broadcast_index(outer, v.shape[:-2]), j, e))
 
         def weight(i: Affine, j: Affine) -> Load:
-            return Load(dtype, near, (i, j))
+            return Load(kept.dtype, kept, (i, j))
 
         def keep(i: Affine, j: Affine, total: Expr) -> None:
             self.writer.add(Store(near, (i, j), total, self.scores.location))
@@ -136,7 +138,7 @@ class Attention(Rows):
         self.product(self.scores, (height, row, q.shape[-1]), query, key, keep)
         with self.writer.loop("i", height, self.location) as i:
             at = {**dict(enumerate(outer)), len(outer): add(first, i)}
-            self.rows_of(at, near, i, row)
+            self.rows_of(at, near, kept, i, row)
         self.product(self.result, (height, v.shape[-1], row), weight, value, finish)
 
     def product(
@@ -160,13 +162,16 @@ class Attention(Rows):
                 self.writer.add(Accumulate(total, (), "add", term, place, contract=True))
             store(i, j, Load(dtype, total, (), place))
 
-    def rows_of(self, at: dict[int, Affine], near: Buffer, i: Affine, row: int) -> None:
-        """The walks over one row of scores, which leave the weights in its place."""
+    def rows_of(
+        self, at: dict[int, Affine], near: Buffer, kept: Buffer, i: Affine, row: int
+    ) -> None:
+        """The walks over one row of scores, which leave the weights: in its place, if the dtype
+        is the same."""
         scores = self.scores
         self.elements.finished[scores] = lambda index: Load(
             near.dtype, near, (i, index[-1]), scores.location
         )
-        self.near = near, i
+        self.kept = kept, i
         keep = self.rows_to_keep(at)
         for phase in range(self.phases[self.weights] + 1):
             self.walk_row(phase, at, keep, row)
@@ -176,12 +181,12 @@ class Attention(Rows):
         return [self.phases[self.weights]]
 
     def store_full(self, position: dict[int, Expr], phase: int = 0) -> None:
-        """The weights go where the scores were."""
+        """The weights go where the product with values finds them."""
         if phase == self.phases[self.weights]:
-            near, i = self.near
+            kept, i = self.kept
             index = tuple(position[k] for k in range(len(self.group.space)))
             value = self.scaled(index) or self.elements.at(self.weights, index)
-            self.writer.add(Store(near, (i, index[-1]), value, self.weights.location))
+            self.writer.add(Store(kept, (i, index[-1]), value, self.weights.location))
 
     def scaled(self, index: Index) -> Expr | None:
         """A weight of softmax by a factor for the whole row instead of a division each.

@@ -9,6 +9,7 @@ import pytest
 
 import nbcomp
 from nbcomp.loop.grammar import Call, walk
+from nbcomp.loop.verifier import verify
 from nbcomp.nn import MultiheadAttention
 from nbcomp.nn import functional as F
 
@@ -65,6 +66,32 @@ def test_plain(batch: Any, n: int, m: int, d: int, e: int, dtype: Any) -> None:
     assert largest <= max(x.nbytes for x in operands(1, batch, n, m, d, max(d, e), dtype))
     (said,) = (r for r in made.explain() if r.topic == "attention")
     assert "never stored whole" in said.reason
+
+
+def by_root(q: Any, k: Any, v: Any) -> Any:
+    return softmax(q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])) @ v  # float64 scores
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        by_root,
+        lambda q, k, v: softmax((q @ np.swapaxes(k, -1, -2)).astype("f8")).astype("f4") @ v,
+        lambda q, k, v: softmax(q @ np.swapaxes(k, -1, -2)).astype("f8") @ v,
+        lambda q, k, v: softmax((q @ np.swapaxes(k, -1, -2)).astype("f8") - 1) @ v,
+        lambda q, k, v: softmax(q @ np.swapaxes(k, -1, -2)) @ v.astype("f8"),
+    ],
+)
+@pytest.mark.parametrize("shape", [(16, 16), (2, 70, 24)])
+def test_scores_and_weights_of_different_dtypes(function: Any, shape: Any) -> None:
+    q, k, v = operands(3, shape[:-2], shape[-2], shape[-2], shape[-1], shape[-1])
+    made = nbcomp.compile(function, q, k, v)
+    for kernel in made.kernels:
+        verify(kernel.kernel)
+    wanted, got = function(q, k, v), made(q, k, v)
+    assert got.dtype == wanted.dtype
+    np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
+    assert "attention" in {g.kind for g in made.groups}
 
 
 @pytest.mark.parametrize("seed", range(8))

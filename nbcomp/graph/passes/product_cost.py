@@ -1,6 +1,8 @@
 """What a matrix product costs, by loops of our own and by BLAS: an analytic model, in clock cycles.
 
 Both are counted in vector multiply-adds, at one a cycle, on one core; only their ratio decides.
+Products with a matrix are split over the cores alike on both sides.  Products with a vector are as
+fast as memory: loops of ours share them out, a call of BLAS is one core's (`loops_cores`).
 The constants are fits to `python -m benchmarks.products --model`, which prints what the model says
 next to what is measured.  Knows shapes and the machine; not how either side does it.
 """
@@ -21,6 +23,8 @@ FEW, NARROW = 16, 16  # rows and columns up to which turned operands are multipl
 LANES = 1.5  # cycles to add up the lanes of an element
 COPY, TURN = 2.0, 4.0  # cycles to copy a vector of the right operand, and to turn it
 BLOCKS = {4: 0.95, 8: 0.89}  # of the peak, where operands are beyond the caches, by element size
+
+SPREAD = 768 << 10  # bytes from which on loops over a matrix and a vector pay on all cores
 
 # OpenBLAS 0.3 on AVX-512.  Small products are not packed, by the rule of its file
 # kernel/x86_64/sgemm_small_kernel_permit_skylakex.c.
@@ -52,6 +56,12 @@ class Product:
     def right(self) -> int:
         """Bytes of the right operand."""
         return self.inner * self.columns * self.size
+
+
+def loops_cores(p: Product, machine: Machine) -> int:
+    """How many cores loops of our own are spread over where a call of BLAS takes one."""
+    large = p.batch * p.rows * p.inner * p.columns * p.size >= SPREAD
+    return machine.cores if large and min(p.rows, p.columns) == 1 else 1
 
 
 def generated(p: Product, machine: Machine) -> float:

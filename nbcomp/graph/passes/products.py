@@ -32,9 +32,10 @@ def choose_products(graph: Graph) -> Graph:
             remark("applied", "library", reason, node.location)
             return False
         product = product_of(node, graph)
-        own = product_cost.generated(product, host()) / CLOCK
+        cores = product_cost.loops_cores(product, host())
+        own = product_cost.generated(product, host()) / CLOCK / cores
         library = product_cost.blas(product, host()) / CLOCK
-        _say(node, own, library)
+        _say(node, own, library, cores)
         return own <= library
 
     return _chosen(graph, choice)
@@ -75,15 +76,17 @@ def _turned(node: Node) -> bool:
     return strides is not None and strides[-2] == 1 and strides[-1] != 1
 
 
-def _say(node: Node, own: float, library: float) -> None:
+def _say(node: Node, own: float, library: float, cores: int) -> None:
     """The remark of one decision, with the figures it is made by."""
     dtype, times = node.type.dtype, (time_text(own), time_text(library))
     if own <= library:
-        reason = f"loops for a {dtype} product: about {times[0]} on one core, BLAS {times[1]}"
+        where = f"{cores} cores, BLAS on one" if cores > 1 else "one core, BLAS"
+        reason = f"loops for a {dtype} product: about {times[0]} on {where} {times[1]}"
         remark("applied", "loops", reason, node.location)
     else:
+        where = f"loops on {cores}" if cores > 1 else "loops"
         reason = (
-            f"a {dtype} product: a call of BLAS, about {times[1]} on one core, loops {times[0]}"
+            f"a {dtype} product: a call of BLAS, about {times[1]} on one core, {where} {times[0]}"
         )
         remark("applied", "library", reason, node.location)
 
@@ -112,6 +115,8 @@ def _chosen(graph: Graph, loops: Callable[[Node], bool]) -> Graph:
         if node.shape[-2:] == (1, 1):
             reason = "a product with a single element is a sum: loops are generated for it"
             remark("applied", "loops", reason, node.location)
+            return _as_sum(node, *inputs)
+        if 0 in (*node.shape, node.inputs[0].shape[-1]):  # nothing to be shared out in tiles
             return _as_sum(node, *inputs)
         if not loops(node):
             return None
