@@ -97,3 +97,20 @@ def test_the_graph_is_there_after_the_first_call() -> None:
         _ = scripted.graph
     scripted(X)
     assert "loops" in str(scripted.graph)
+
+
+def test_neighbours_at_the_end_of_an_array_are_told_apart() -> None:
+    """x[n - 1] and x[n - 2] are one run-time number and a literal, so LLVM sees they differ."""
+
+    def backwards(x: Any, c: Any) -> Any:
+        n = len(x)
+        for i in range(n - 2, -1, -1):
+            x[i] = c[i] - x[i] * x[i + 1]
+        return x
+
+    scripted = nbcomp.script(backwards)
+    x, c = np.random.default_rng(3).random((2, 1000))
+    np.testing.assert_array_equal(scripted(x.copy(), c), backwards(x.copy(), c))
+    (kernel,) = scripted.compiled.kernels
+    loads = kernel.text("llvm-before").count("load i64, ptr %pa")
+    assert loads == 1, kernel.text("llvm-before")

@@ -9,7 +9,7 @@ import ast
 import linecache
 import textwrap
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -50,7 +50,8 @@ def source_of(function: types.FunctionType) -> Source:
     """
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
-    found = [n for n in _definitions(code.co_filename, "".join(lines)) if _may_be(n, code)]
+    tree = _parsed(code.co_filename, "".join(lines))
+    found = [n for n in _defined_at(tree, code.co_firstlineno) if _may_be(n, code)]
     if len(found) > 1:
         found = _innermost([n for n in found if _holds(n, code)])
     if len(found) == 1:
@@ -63,20 +64,33 @@ def source_of(function: types.FunctionType) -> Source:
 
 
 @lru_cache(maxsize=64)
-def _definitions(file: str, text: str) -> tuple[Definition, ...]:
-    """The functions defined in a text."""
+def _parsed(file: str, text: str) -> ast.AST:
+    """The syntax tree of a text; an empty one for what is none."""
     for attempt in (text, textwrap.dedent(text)):
         try:
-            tree = ast.parse(attempt)
+            return ast.parse(attempt)
         except (SyntaxError, ValueError):
             continue
-        return tuple(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda))
-    return ()
+    return ast.Module([], [])
+
+
+def _defined_at(tree: ast.AST, line: int) -> Iterator[Definition]:
+    """The definitions of functions around a line; the rest of a long file is passed by."""
+    for node in ast.iter_child_nodes(tree):
+        first = min([getattr(node, "lineno", 0), *(d.lineno for d in _decorators(node))])
+        if first <= line <= getattr(node, "end_lineno", line):
+            if isinstance(node, ast.FunctionDef | ast.Lambda):
+                yield node
+            yield from _defined_at(node, line)
+
+
+def _decorators(node: ast.AST) -> list[ast.expr]:
+    return getattr(node, "decorator_list", [])
 
 
 def _may_be(node: Definition, code: types.CodeType) -> bool:
     """Whether a definition has a code object's name, first line and parameters."""
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+    first = min([node.lineno, *(d.lineno for d in _decorators(node))])
     named = getattr(node, "name", "<lambda>") == code.co_name
     return first == code.co_firstlineno and named and _same_arguments(node, code)
 

@@ -32,6 +32,7 @@ from nbcomp.target.llvm import scalars
 from nbcomp.target.llvm.builder import Builder, Value, element_type
 from nbcomp.target.llvm.debug import DebugTable, LocatedOrigins, Origins
 
+NEAR = 8  # integers that differ by up to this are one parameter in loops that were written
 LITERAL = 64  # integers up to this size are written into the code, larger ones are parameters
 
 
@@ -96,6 +97,8 @@ class ValueEmitter:
             positive = self.integer(-n)
             return self.b.emit(f"sub nsw i64 0, {positive.text}", "i64")
         if n not in self.params:
+            if self.kernel.written and (near := self._neighbour(n)) is not None:
+                return near
             k = len(self.params)
             self.entry.append(
                 f"  %pa{k} = getelementptr i64, ptr %params, i64 {k}{self.origins.prologue}"
@@ -105,6 +108,15 @@ class ValueEmitter:
             )
             self.params[n] = Value(f"%param{k}", "i64")
         return self.params[n]
+
+    def _neighbour(self, n: int) -> Value | None:
+        """A parameter and a small number, so that LLVM sees how far apart two places are:
+        x[n - 1] and x[n - 2] are neighbours, whatever n is."""
+        for known, value in self.params.items():
+            apart = n - known
+            if isinstance(apart, int) and abs(apart) <= NEAR:
+                return self.add(value, Value(str(apart), "i64"))
+        return None
 
     def add(self, a: Value, b: Value) -> Value:
         """a + b of two indices, folding zero."""
