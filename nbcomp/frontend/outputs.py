@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,8 @@ class Outputs:
         self.session, self.lifter = session, lifter
         self.nodes: list[Node] = []
         self.scalars: set[int] = set()
-        self._made: dict[int, Tree] = {}  # leaves and containers by the object they stand for
+        # Leaves and containers by the id of the object they stand for, which is kept alive.
+        self._made: dict[int, tuple[Any, Tree]] = {}
         self._bases: dict[int, tuple[Out, tuple[Op, ...]]] = {}  # outputs that are whole storages
         self._places: dict[int, set[int]] = {}  # returned places by storage
 
@@ -72,30 +73,46 @@ class Outputs:
 
     def tree(self, value: Any) -> Tree:
         """The result tree of what the function returned."""
-        self._survey(value, set())
+        self._survey(value, {})
         return self._tree(value)
 
-    def _survey(self, value: Any, seen: set[int]) -> None:
+    def _survey(self, value: Any, seen: dict[int, Any]) -> None:
         """Note which storages are returned in more than one form."""
         if id(value) in seen:
             return
-        seen.add(id(value))
+        seen[id(value)] = value
         if type(value) is Tracer:
             self._places.setdefault(id(value._place.storage), set()).add(id(value))
-        elif isinstance(value, tuple | list):
-            for v in value:
-                self._survey(v, seen)
-        elif isinstance(value, dict):
-            for v in value.values():
-                self._survey(v, seen)
-        elif _is_record(value):
-            for field in dataclasses.fields(value):
-                self._survey(getattr(value, field.name), seen)
+        for part in self._parts(value):
+            self._survey(part, seen)
+
+    def _parts(self, value: Any) -> Iterable[Any]:
+        """What a value holds that is handed out with it."""
+        if isinstance(value, tuple | list):
+            return value
+        if isinstance(value, dict):
+            return value.values()
+        if _is_record(value):
+            return [getattr(value, field.name) for field in dataclasses.fields(value)]
+        parts: list[Any] = []
+        if self._remade and not self._is_at_hand(value):  # iterators, functions, methods
+
+            def note(part: Any) -> Tree:
+                parts.append(part)
+                return ()
+
+            self._remade(value, note)
+        return parts
+
+    def _is_at_hand(self, value: Any) -> bool:
+        """Whether an object is given back as it is found or known, whatever it holds."""
+        found = source_of(value) is not None or id(value) in self.lifter.given
+        return found or type(value) in (Number, Lazy) or self.lifter.original(value) is not None
 
     def _tree(self, value: Any) -> Tree:
         if id(value) not in self._made:
-            self._made[id(value)] = self._new(value)
-        return self._made[id(value)]
+            self._made[id(value)] = value, self._new(value)
+        return self._made[id(value)][1]
 
     def _new(self, value: Any) -> Tree:
         if type(value) is Tracer:

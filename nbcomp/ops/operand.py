@@ -185,6 +185,38 @@ def operand(value: Any, dtype: DType) -> Node:
     return cast(as_node(value), dtype)
 
 
+def elements(value: Any, dtype: DType) -> Node:
+    """The operand as NumPy's own array of this dtype: every Python number, in a list too, is
+    converted by itself and raises OverflowError or ValueError where it does not fit; arrays wrap
+    round.
+
+    Raises `Unsupported` for a scalar in a list of whose value that depends at run time.
+    """
+    if not isinstance(value, list | tuple):
+        return operand(value, dtype)
+    if not holds_node(value):
+        return constant(np.array(value, dtype))
+    for member in _members(value):
+        if isinstance(member, Node) and not member.shape and dtype.kind in "iu":
+            if not np.can_cast(member.type.dtype, dtype):
+                raise Unsupported(
+                    f"NumPy checks that the value of a {member.type.dtype} scalar fits {dtype}",
+                    hint=f"convert it: value.astype(np.{dtype})",
+                )
+        elif type(member) in NUMBERS:
+            number(member, dtype)
+    return cast(as_node(value), dtype)
+
+
+def _members(value: Any) -> Iterator[Any]:
+    """What is in nested lists."""
+    if isinstance(value, list | tuple):
+        for v in value:
+            yield from _members(v)
+    else:
+        yield value
+
+
 def converted(value: Any, dtype: DType) -> Node:
     """The operand cast as an array would be: functions that are no ufuncs let a Python int wrap
     round where a ufunc raises OverflowError.

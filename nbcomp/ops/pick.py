@@ -27,6 +27,7 @@ from nbcomp.ops.operand import (
     broadcast_to,
     cast,
     converted,
+    elements,
     normal_axis,
     operand,
     result_type,
@@ -186,6 +187,10 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Node:
         if c.type.dtype != BOOL:
             raise TypeError(f"invalid entry {k} in condlist: should be boolean ndarray")
     dtype = result_type(*choicelist, default)
+    for choice in choicelist:
+        np.copyto(
+            np.empty(1, dtype), np.empty(1, as_node(choice).type.dtype)
+        )  # same kind or raises
     result = converted(default, dtype)
     for condition, choice in zip(reversed(conditions), reversed(choicelist), strict=True):
         result = traced(np.where, condition, converted(choice, dtype), result)
@@ -210,9 +215,9 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> N
             f"{len(conditions) + 1} functions are expected"
         )
     default = funclist[len(conditions)] if len(funclist) > len(conditions) else 0
-    result = broadcast_to(operand(default, node.type.dtype), node.shape)
+    result = broadcast_to(elements(default, node.type.dtype), node.shape)
     for condition, value in zip(conditions, funclist, strict=False):
-        chosen = operand(value, node.type.dtype)
+        chosen = elements(value, node.type.dtype)
         result = traced(np.where, cast(condition, BOOL), chosen, result)
     return result
 
@@ -251,19 +256,20 @@ def _putmask(a: Any, mask: Any, values: Any) -> Node:
 
 @traces(np.place)
 def _place(arr: Any, mask: Any, vals: Any) -> Node:
-    target, new = as_node(arr), flat(as_node(vals))
+    target = as_node(arr)
+    new = flat(elements(vals, target.type.dtype))
     if new.type.size != 1:
         raise Unsupported(
             "np.place with several values puts them at places that depend on the data",
             hint="np.where(mask, values of the array's shape, array)",
         )
-    return traced(np.where, cast(as_node(mask), BOOL), cast(new, target.type.dtype), target)
+    return traced(np.where, cast(as_node(mask), BOOL), new, target)
 
 
 @traces(np.put_along_axis)
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> Node:
     node, places = as_node(arr), as_node(indices)
-    new = operand(values, node.type.dtype)
+    new = elements(values, node.type.dtype)
     if axis is None:
         line = apply(PutAlongAxis(_along(flat(node), places, 0)), flat(node), places, new)
         return reshaped(line, node.shape)
@@ -275,7 +281,7 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Node:
     if mode != "raise":
         raise Unsupported("mode= of np.put is not compiled", hint="clip or wrap the indices first")
     node, places = as_node(a), flat(cast(as_node(ind), INT64))
-    new = flat(operand(v, node.type.dtype))
+    new = flat(elements(v, node.type.dtype))
     if new.type.size != 1:
         new = traced(np.resize, new, places.shape)
     return reshaped(apply(Scatter((0,)), flat(node), new, places), node.shape)
@@ -283,7 +289,8 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Node:
 
 @traces(np.fill_diagonal)
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Node:
-    node, new = as_node(a), operand(val, as_node(a).type.dtype)
+    node = as_node(a)
+    new = elements(val, node.type.dtype)
     if len(node.shape) != 2 or wrap or new.type.size != 1:
         if len(node.shape) < 2:
             raise ValueError("array must be at least 2-d")

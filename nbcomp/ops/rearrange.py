@@ -28,6 +28,7 @@ from nbcomp.ops.operand import (
     broadcast_to,
     cast,
     constant,
+    elements,
     holds_node,
     integer,
     integers,
@@ -156,7 +157,8 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Node:
 
 @traces(np.insert)
 def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Node:
-    node, new = as_node(arr), as_node(values)
+    node = as_node(arr)
+    new = elements(values, node.type.dtype)
     if axis is None:
         node = flat(node)
     elif len(node.shape) != 1:
@@ -165,7 +167,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Node:
         raise Unsupported("np.insert at places computed at run time is not compiled")
     n, count = node.shape[0], new.type.size
     places = np.insert(np.arange(n), obj, n if count == 1 else n + np.arange(count))
-    return picked(joined([node, cast(flat(new), node.type.dtype)], 0), 0, places)
+    return picked(joined([node, flat(new)], 0), 0, places)
 
 
 @traces(np.ediff1d)
@@ -204,7 +206,9 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> N
 def _widths(pad_width: Any, node: Node, mode: str, kwargs: Any) -> list[tuple[int, int]]:
     """(before, after) for each axis; NumPy checks the arguments on an array of one element."""
     rank = len(node.shape)
-    np.pad(np.zeros((1,) * rank), _minimal(pad_width), mode=mode, **kwargs)  # type: ignore[call-overload]
+    one = np.zeros((1,) * rank, node.type.dtype)
+    known = {k: v for k, v in kwargs.items() if not holds_node(v)}
+    np.pad(one, _minimal(pad_width), mode=mode, **known)  # type: ignore[call-overload]
     if isinstance(pad_width, dict):
         full = [(0, 0)] * rank
         for axis, w in pad_width.items():
@@ -251,7 +255,7 @@ def picked(node: Node, axis: int, places: Any) -> Node:
                 stop += 1
         parts.append(_run(node, axis, places[start:stop]))
         start = stop
-    return joined(parts, axis) if parts else node
+    return joined(parts, axis) if parts else sliced(node, axis, 0, 0)
 
 
 def _run(node: Node, axis: int, places: Any) -> Node:

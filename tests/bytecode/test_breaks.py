@@ -527,6 +527,66 @@ def test_memory_and_identity(function: Callable[..., Any]) -> None:
                 same(result, expected)
 
 
+def sums_of_each(x: Any) -> Any:
+    return [float(v.sum()) for v in [x, x * 2]]
+
+
+def pairs_and_numbers(x: Any) -> Any:
+    rows = []
+    for k, (v, w) in enumerate(zip([x, x * 2], (x + 1, x), strict=True)):
+        if (v * w).sum() > k:
+            rows.append(v - w)
+    return rows
+
+
+def halves_of_an_iterator(x: Any) -> Any:
+    rest = iter([x, x * 2, x * 3])
+    first = next(rest)
+    total = float(first.sum())
+    return total * next(rest), list(rest)
+
+
+def mapped_and_filtered(x: Any) -> Any:
+    total = 0
+    for v in map(lambda a: a * 2, filter(lambda a: a.ndim, [x, x + 1])):
+        if v.sum() > 0:
+            total = total + v
+    return total
+
+
+def a_view_in_an_iterator(x: Any) -> Any:
+    y = x * 3
+    rest = iter([y, y, y[::-1]])
+    if float(next(rest).sum()) > 0:
+        next(rest)[0] = 9
+    return next(rest), y
+
+
+def a_view_in_a_function(x: Any) -> Any:
+    y = x * 3
+    z = y[::2]
+
+    def ends() -> Any:
+        return z[0], z[-1]
+
+    if float(y.sum()) > 0:
+        y[0] = 50
+    return ends(), y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(sums_of_each, pairs_and_numbers, halves_of_an_iterator, mapped_and_filtered),
+        *(a_view_in_an_iterator, a_view_in_a_function),
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_arrays_in_iterators_and_functions_at_a_break(function: Callable[..., Any]) -> None:
+    """Those that share memory still do when Python goes on."""
+    assert not both(function, X).fallbacks
+
+
 def test_a_read_only_array_is_refused_where_python_does() -> None:
     def f(x: Any) -> Any:
         note("before")

@@ -12,7 +12,7 @@ from nbcomp.errors import Unsupported
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Constant
 from nbcomp.ops import values
-from tests.ops.calls import check, compare
+from tests.ops.calls import check, compare, outcome
 from tests.ops.evaluate import input_node, of_nodes
 
 F32, F64, I8, I32 = map(np.dtype, (np.float32, np.float64, np.int8, np.int32))
@@ -385,6 +385,10 @@ def test_differences(x: Any) -> None:
     for at in (0, 2, 5, -1, [1, 3]):
         check(np.insert, x[0, 0], at, 9.0)
         check(np.insert, x[0, 0], at, np.array([1.0, 2.0]))
+    for shape, axis in (((1,), None), ((1,), 0), ((2, 1), 1), ((1, 2), 0)):  # all of it
+        check(np.delete, np.ones(shape), 0, axis)
+        check(np.delete, np.ones(shape), slice(None), axis)
+    check(np.delete, x, slice(None))
 
 
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
@@ -513,6 +517,49 @@ def test_selecting(x: Any) -> None:
     check(np.choose, which, [np.arange(3), np.arange(3.0)])
     check(np.choose, which - 5, [np.arange(3), np.arange(3.0)], mode="clip")
     check(np.choose, which + 5, [np.arange(3), np.arange(3.0)], mode="wrap")
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i4", "u8", "f4"])
+@pytest.mark.parametrize("number", [7, -5, 300, 2**31, 2**62])
+def test_python_ints_that_a_dtype_does_not_hold(dtype: Any, number: int) -> None:
+    """Some functions convert them one by one, some make an array first: as NumPy does."""
+    x = np.array([0, 2, 3], dtype)
+    some = x > 1
+    check(np.select, [some], [number], x)
+    check(np.select, [some, x > 0], [x, number], x)
+    for value in (number, [number], [1, number, 2]):
+        check(np.insert, x, 1, value)
+        check(np.piecewise, x, [some], [number])
+    check(np.insert, x, 1, [np.float16(1.5), 2])
+    check(np.insert, x, 1, np.nan)
+    if dtype != "u1":  # there NumPy wraps round; Python runs such calls
+        for value in ((0, number), ((number, 1),), [number]):
+            check(np.pad, x, 1, constant_values=value)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i4", "f4"])
+def test_writing_python_ints_that_a_dtype_does_not_hold(dtype: Any) -> None:
+    x = np.array([0, 2, 3], dtype)
+    for value in (-5, 300, [300]):
+        for function, *args in (
+            (np.place, x > 1, value),
+            (np.put, [0, 1], value),
+            (np.put_along_axis, np.array([0, 1]), value, 0),
+        ):
+            node = input_node(x)
+            right = outcome(lambda f=function, a=args: written(f, x.copy(), *a))
+            ours = outcome(
+                lambda f=function, a=args, n=node: of_nodes([NUMPY[f].trace(n, *a)], [n], [x])[0]
+            )
+            if isinstance(right, Exception):
+                assert type(ours) is type(right), (function, value, ours, right)
+            else:
+                np.testing.assert_array_equal(ours, right)
+
+
+def written(function: Any, array: Any, *args: Any) -> Any:
+    function(array, *args)
+    return array
 
 
 def test_taking(x: Any) -> None:
