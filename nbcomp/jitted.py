@@ -466,7 +466,7 @@ def python_of(function: Any) -> types.FunctionType | None:
     return function if isinstance(function, types.FunctionType) else None
 
 
-def jit(function: Any = None, *, libraries: Sequence[Library] = ()) -> Any:
+def jit(function: Any = None, *, libraries: Sequence[Library] = (), precision: str = "") -> Any:
     """A function that compiles itself on its first call with each signature, then runs natively.
 
     Arguments and results are those of the function.  Where its graph breaks (at a `print`, a branch
@@ -476,11 +476,13 @@ def jit(function: Any = None, *, libraries: Sequence[Library] = ()) -> Any:
 
     Of a class, as a decorator, the method that computes is compiled: `forward`, or `__call__`.
     libraries: whose routines are called where their patterns are found (`nbcomp.Library`).
-    Without a function, a decorator with these options.
+    precision: "bf16" rounds the operands of float32 products to bfloat16, which is faster on CPUs
+    with instructions for that; by default everything is as precise as NumPy's.  Without a function,
+    a decorator with these options.
     """
-    options = Options(libraries=tuple(libraries))
+    options = Options(libraries=tuple(libraries), precision=precision)
     if function is None:
-        return functools.partial(jit, libraries=libraries)
+        return functools.partial(jit, libraries=libraries, precision=precision)
     if isinstance(function, Jit):
         if options in (EVERYTHING, function.options):
             return function

@@ -31,6 +31,7 @@ OPTIMISATIONS = (
     Optimisation("blas", "graph", "float products by BLAS, where it is faster"),
     Optimisation("generate", "graph", "float products by loops, where they are faster"),
     Optimisation("choose_windows", "graph", "convolutions and pools as loops over their windows"),
+    Optimisation("narrow_products", "graph", "products of bytes without widening them first"),
     Optimisation("algebra", "graph", "exact identities"),
     Optimisation("fold", "graph", "constants computed once"),
     Optimisation("cse", "graph", "equal expressions computed once"),
@@ -50,6 +51,7 @@ OPTIMISATIONS = (
     Optimisation("reuse", "plan", "memory of dead values used again"),
 )
 
+PRECISIONS = ("", "bf16")
 NAMES = tuple(o.name for o in OPTIMISATIONS)
 
 
@@ -72,18 +74,22 @@ class Options:
     """A compilation leaves out the optimisations named in `without`; by default it does them all.
 
     schedules: (name of a kernel, the schedule it gets in place of the default one).  libraries:
-    whose routines are called where their patterns are found (`nbcomp.Library`).  Raises ValueError
-    for a name that is not in `OPTIMISATIONS`.
+    whose routines are called where their patterns are found (`nbcomp.Library`).  precision: "bf16"
+    rounds the operands of float32 products to bfloat16; "" computes as NumPy does.  Raises
+    ValueError for a name that is not in `OPTIMISATIONS`, or another precision.
     """
 
     without: frozenset[str] = frozenset()
     schedules: tuple[tuple[str, Written], ...] = ()
     libraries: tuple[Routines, ...] = ()
+    precision: str = ""
 
     def __post_init__(self) -> None:
         if isinstance(self.without, str):
             raise TypeError(f"without is a set of names, such as {{{self.without!r}}}")
         object.__setattr__(self, "without", frozenset(self.without))
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"no precision {self.precision!r}; there is bf16, and NumPy's own")
         for name in sorted(self.without.difference(NAMES)):
             near = get_close_matches(name, NAMES, 1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""

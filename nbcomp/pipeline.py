@@ -33,6 +33,7 @@ from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
 from nbcomp.graph.passes.in_place import in_place
 from nbcomp.graph.passes.layout import choose_layout
 from nbcomp.graph.passes.materialise import materialise
+from nbcomp.graph.passes.narrow import narrow_products, round_products
 from nbcomp.graph.passes.products import call_products, choose_products, generate_products
 from nbcomp.graph.passes.share import share
 from nbcomp.graph.passes.simplify import algebra, cse, fold
@@ -68,6 +69,7 @@ R = TypeVar("R", Graph, FusedGraph)
 GRAPH_PASSES: tuple[Pass, ...] = (
     choose_windows,
     expand,
+    narrow_products,
     choose_products,
     algebra,
     fold,
@@ -276,13 +278,14 @@ def _passes(options: Options) -> Iterator[Pass]:
     """The passes before fusion that are to be done; one that is no optimisation always is."""
     before: list[Pass] = []
     for step in GRAPH_PASSES:
-        if step is choose_products:
-            if options.libraries:
-                yield dispatching(options.libraries, before)
-            if not options.does("blas"):
-                step = generate_products
-            elif not options.does("generate"):
-                step = call_products
+        if step is narrow_products and options.libraries:
+            yield dispatching(options.libraries, before)
+        if step is choose_products and options.precision == "bf16":
+            yield round_products
+        if step is choose_products and not options.does("blas"):
+            step = generate_products
+        elif step is choose_products and not options.does("generate"):
+            step = call_products
         if options.does(step.__name__):
             before.append(step)
             yield step

@@ -93,16 +93,16 @@ class Script(Jit):
         return f"<nbcomp.script {self.__qualname__}: {len(self.variants)} signatures compiled>"
 
 
-def script(function: Any = None, *, libraries: Sequence[Library] = ()) -> Any:
+def script(function: Any = None, *, libraries: Sequence[Library] = (), precision: str = "") -> Any:
     """A function compiled from its source: `if`, `while`, `for`, `break`, `return`, loops over the
     elements of arrays, and everything `jit` compiles.
 
     A decorator, or a call: `fast = nbcomp.script(f)`.  Whole numbers are 64 bits wide and checked.
-    libraries: as of `jit`.
+    libraries, precision: as of `jit`.
     """
-    options = Options(libraries=tuple(libraries))
+    options = Options(libraries=tuple(libraries), precision=precision)
     if function is None:
-        return partial(script, libraries=libraries)
+        return partial(script, libraries=libraries, precision=precision)
     if isinstance(function, Script) and options in (EVERYTHING, function.options):
         return function
     if isinstance(function, Jit):

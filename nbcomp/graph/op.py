@@ -193,9 +193,11 @@ class Source(Op):
 class Contract(Op):
     """A sum of products over a shared axis.
 
-    generated: loops are written for it, instead of a library called.
+    generated: loops are written for it, instead of a library called.  narrow: of operands that are
+    narrower than the sums, the left one with neighbours along the sum.
     """
 
+    narrow: ClassVar[bool] = False
     generated: bool = False
 
     def attributes(self) -> dict[str, Any]:

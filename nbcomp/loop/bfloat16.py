@@ -24,6 +24,16 @@ def widened(bits: Expr) -> Expr:
     return Apply(FLOAT32, "bitcast", (wide,))
 
 
+def bits_in(expr: Expr) -> Expr | None:
+    """The bits that an expression is the float32 of."""
+    if isinstance(expr, Apply) and expr.fn == "bitcast" and isinstance(expr.args[0], Apply):
+        shifted = expr.args[0]
+        if shifted.fn == "left_shift" and isinstance(shifted.args[0], Cast):
+            bits = shifted.args[0].value
+            return bits if bits.dtype == UINT16 else None
+    return None
+
+
 def rounded(value: Expr) -> Expr:
     """The bfloat16 bits nearest to a float32."""
     bits = Apply(UINT32, "bitcast", (value,))

@@ -30,6 +30,7 @@ from nbcomp.loop.grammar import (
     index_add,
     index_scale,
     loop_var,
+    walk_expr,
 )
 from nbcomp.types import FLOAT32, INT64, DType, contiguous_strides, short
 
@@ -184,6 +185,20 @@ def _step(buffer: Buffer, indices: Sequence[Expr], loop: str) -> tuple[int, int]
         if isinstance(index, Affine) and (factor := dict(index.terms).get(loop)):
             return axis, factor * buffer.strides[axis]
     return -1, 0
+
+
+def dots(intrinsic: Intrinsic) -> tuple[int, tuple[DType, DType, DType]] | None:
+    """Lanes, and the dtypes of the operands and the sums, of an instruction whose sums are lanes of
+    a vector; None for tiles."""
+    lanes = intrinsic.meaning
+    (terms,) = lanes.body
+    assert isinstance(terms, For)
+    (adding,) = terms.body
+    if not isinstance(adding, Accumulate) or not isinstance(lanes.extent, Affine):
+        return None
+    factors = _operands(adding.value)
+    left, right = (e.dtype for f in factors for e in walk_expr(f) if isinstance(e, Load))
+    return lanes.extent.constant, (left, right, adding.buffer.dtype)
 
 
 # ------------------------------------------------------------------------------- what there is

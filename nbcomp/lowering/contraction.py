@@ -11,9 +11,11 @@ from __future__ import annotations
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract
 from nbcomp.graph.passes.fusion import Group, base_of
-from nbcomp.loop.grammar import Accumulate, Affine, Apply, Load, Store, const
+from nbcomp.loop.bfloat16 import UINT16, widened
+from nbcomp.loop.grammar import Accumulate, Affine, Apply, Cast, Expr, Load, Store, const
 from nbcomp.lowering.elements import broadcast_index
 from nbcomp.lowering.group import AXES, GroupLowering
+from nbcomp.types import DType
 
 
 def is_contraction(group: Group) -> bool:
@@ -23,6 +25,13 @@ def is_contraction(group: Group) -> bool:
         return False
     shape = products[0].shape
     return group.kind in ("map", "contract") and all(n.shape == shape for n in group.outputs)
+
+
+def _wide(factor: Expr, dtype: DType) -> Expr:
+    """A factor in the dtype of the sums."""
+    if factor.dtype == dtype:
+        return factor
+    return widened(factor) if factor.dtype == UINT16 else Cast(dtype, factor)
 
 
 class Contraction(GroupLowering):
@@ -60,8 +69,11 @@ class Contraction(GroupLowering):
         total = self.local(product.name or "total", dtype, ())
         self.writer.add(Store(total, (), const(0, dtype), product.location))
         with self.writer.loop("k", a.shape[-1], product.location) as k:
-            left = self.elements.at(a, (*broadcast_index(tuple(stack), a.shape[:-2]), i, k))
-            right = self.elements.at(b, (*broadcast_index(tuple(stack), b.shape[:-2]), k, j))
+            factors = (
+                self.elements.at(a, (*broadcast_index(tuple(stack), a.shape[:-2]), i, k)),
+                self.elements.at(b, (*broadcast_index(tuple(stack), b.shape[:-2]), k, j)),
+            )
+            left, right = (_wide(f, dtype) for f in factors)
             term = Apply(dtype, "multiply", (left, right), product.location)
             self.writer.add(Accumulate(total, (), "add", term, product.location, contract=True))
         self.elements.finished[product] = lambda _: Load(dtype, total, (), product.location)

@@ -37,6 +37,7 @@ from nbcomp.magics.recording import Call
 from nbcomp.magics.searching import budget, tuned_if_any
 from nbcomp.magics.session import Session, marked
 from nbcomp.magics.settings import NbComp
+from nbcomp.options import PRECISIONS
 from nbcomp.record import Remark
 
 
@@ -142,6 +143,9 @@ class CompilerMagics(Magics):
     )
     @argument("--inputs", "-i", type=unquoted, default="", help='arguments, such as "x, y"')
     @argument("--script", action="store_true", help="compile the source: loops, if and while too")
+    @argument(
+        "--precision", default="", help="bf16: operands of float32 products rounded to bfloat16"
+    )
     @argument("--library", default="", help="the variable of an nbcomp.Library to call routines of")
     @argument("--check", action="store_true", help="run every level; name the first wrong one")
     @argument(
@@ -199,13 +203,16 @@ class CompilerMagics(Magics):
     def _way(self, args: Any) -> Way | None:
         """How functions are compiled, if the options say it."""
         names = unquoted(args.library).replace(",", " ").split()
-        if not names:
+        if not names and not args.precision:
             return None
+        if args.precision not in PRECISIONS:
+            raise UsageError(f"--precision takes bf16, not {args.precision}")
         libraries = [self.notebook.user_ns.get(name) for name in names]
         for name, library in zip(names, libraries, strict=True):
             if not hasattr(library, "rules"):
                 raise UsageError(f"--library takes the name of an nbcomp.Library, not {name}")
-        return partial(nbcomp.script if args.script else nbcomp.jit, libraries=libraries)
+        compiler = nbcomp.script if args.script else nbcomp.jit
+        return partial(compiler, libraries=libraries, precision=args.precision)
 
     def _report(
         self, call: Call, chosen: Options, page: str, say: Callable[[str], None] = lambda _: None

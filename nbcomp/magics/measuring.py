@@ -16,7 +16,7 @@ from nbcomp.display.view.view import SECTIONS
 from nbcomp.frontend.result import bind
 from nbcomp.magics.recording import Call, is_compiled
 from nbcomp.measure.arguments import kept, twin
-from nbcomp.measure.comparison import Comparison, check, coarsest, compare
+from nbcomp.measure.comparison import Comparison, check, coarsest, compare, errors
 from nbcomp.measure.differences import differences
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import SIZES, Scaling, scaling
@@ -86,7 +86,8 @@ class _Measuring:
         self.compiled, self.reference = call.compiled, plain(call.function)
         self.say = lambda text: say(f"{call.compiled.name}: {text}")
         self.writes = bool(self.compiled.capture.writes)
-        self.eps = coarsest(self.compiled.captured)
+        self.precision = self.compiled.options.precision
+        self.eps = coarsest(self.compiled.captured, self.precision)
 
     def report(self) -> Report:
         """All that is wanted, measured; Interrupted has what was measured before it came."""
@@ -100,7 +101,7 @@ class _Measuring:
     def run(self) -> None:
         """Equality first, then times."""
         self.say("comparing with NumPy …")
-        self.comparison = self.compare()
+        self.comparison = self.with_errors(self.compare())
         agrees, options = self.comparison.agrees, self.options
         if options.timed and agrees:
             self.sizes = self.scaling()
@@ -135,6 +136,16 @@ class _Measuring:
             return check(*both, writes=self.writes, eps=self.eps)
         quarter = self.options.seconds / 4
         return compare(*both, seconds=quarter, writes=self.writes, eps=self.eps)
+
+    def with_errors(self, found: Comparison) -> Comparison:
+        """The comparison with both errors against float64, where less precision was asked for."""
+        if not self.precision:
+            return found
+        given = (tuple(self.call.args), dict(self.call.kwargs))
+        ours, theirs = twin(given), twin(given)
+        values = self.call.function(*ours[0], **ours[1]), self.reference(*theirs[0], **theirs[1])
+        against = errors(*values, self.reference, given)
+        return replace(found, against_float64=against)
 
     def scaling(self) -> Scaling:
         """The same across batch sizes."""
@@ -207,7 +218,7 @@ def check_levels(call: Call, reference: Callable[..., Any]) -> Iterator[LevelChe
     theirs = twin((call.args, call.kwargs))
     wanted = reference(*theirs[0], **theirs[1])
     work = sum(n.type.size for n in call.compiled.captured.nodes)
-    eps = coarsest(call.compiled.captured)
+    eps = coarsest(call.compiled.captured, call.compiled.options.precision)
     for level, run in levels(call.compiled, kernels=work <= INTERPRETED):
         ours = twin((call.args, call.kwargs))
         found = differences(run(*ours[0], **ours[1]), wanted, eps=eps)

@@ -27,7 +27,8 @@ class Comparison:
     """A compiled function against its Python original; no timings when the answers differ.
 
     speedup: reference seconds / compiled seconds, with the quartiles of pairs of samples.
-    others: the cores that other programs kept busy meanwhile.
+    others: the cores that other programs kept busy meanwhile.  against_float64: how far both are
+    from the answer in float64, relatively, if that was asked for (`errors`).
     """
 
     differences: tuple[Difference, ...]
@@ -37,6 +38,7 @@ class Comparison:
     speedup_low: float = math.nan
     speedup_high: float = math.nan
     others: float = 0.0
+    against_float64: tuple[float, float] | None = None
 
     @property
     def agrees(self) -> bool:
@@ -129,11 +131,17 @@ def check(
     return Wanted.of(reference, args, kwargs, writes, eps).check(compiled)
 
 
-def coarsest(graph: Graph) -> float:
+BF16_EPS = 2.0**-12  # what is allowed then is a few of bfloat16's own 2**-8 of the largest value
+
+
+def coarsest(graph: Graph, precision: str = "") -> float:
     """What one rounding may change, relatively, of the coarsest float a program computes.
 
-    A float64 that was rounded to float32 on the way is no better than that.
+    A float64 that was rounded to float32 on the way is no better than that.  precision: what the
+    user allows (`Options.precision`).
     """
+    if precision == "bf16":
+        return BF16_EPS
     kinds = {
         n.type.dtype for n in graph.nodes if not isinstance(n.op, Input | Constant | View | Source)
     }
@@ -163,14 +171,43 @@ def _judged(
     )
 
 
-def _widened(value: Any) -> Any:
-    """Nested arguments with float arrays as long doubles."""
+def _widened(value: Any, to: type[Any] = np.longdouble) -> Any:
+    """Nested arguments with float arrays as long doubles, or as another type."""
     arrays: dict[int, Any] = {
-        id(v): v.astype(np.clongdouble if v.dtype.kind == "c" else np.longdouble)
+        id(v): v.astype(np.clongdouble if v.dtype.kind == "c" else to)
         for _, v in leaves(value, "")
         if isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind in "fc"
     }
     return rebuild(value, arrays)
+
+
+def errors(
+    ours: Any, theirs: Any, reference: Function, given: tuple[Any, Any]
+) -> tuple[float, float] | None:
+    """How far two answers are from that in float64: the root of the mean square, relatively.
+
+    None where the function does not take float64, or gives no floats.
+    """
+    try:
+        args, kwargs = _widened(twin(given), np.float64)
+        with quietly():
+            true = list(leaves(reference(*args, **kwargs), ""))
+    except Exception:  # it says nothing then
+        return None
+    found = [
+        tuple(np.asarray(v, np.float64).ravel() for v in row)
+        for row in zip(*([x for _, x in leaves(v, "")] for v in (ours, theirs)), strict=False)
+        if getattr(row[0], "dtype", np.dtype(int)).kind == "f"
+    ]
+    wanted = [np.asarray(v).ravel() for _, v in true if getattr(v, "dtype", None) == np.float64]
+    if not found or len(found) != len(wanted):
+        return None
+    a, b = (np.concatenate(side) for side in zip(*found, strict=True))
+    c = np.concatenate(wanted)
+    size = float(np.sqrt(np.mean(c**2)))
+    if not size or not np.isfinite(size):
+        return None
+    return tuple(float(np.sqrt(np.mean((x - c) ** 2))) / size for x in (a, b))  # type: ignore[return-value]
 
 
 def _as_near(ours: Any, theirs: Any, true: Any) -> bool:

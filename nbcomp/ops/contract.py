@@ -50,14 +50,7 @@ class MatMul(Contract, name="matmul"):
     """
 
     def infer(self, *types: TensorType) -> TensorType:
-        a, b = types
-        if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
-            np.matmul(phantom(a), phantom(b))
-            raise ValueError(f"matmul takes matrices, not {a} and {b}")
-        stacks = [replace(t, shape=t.shape[:-2]) for t in types]
-        batch = broadcast_shape(lambda *_: np.matmul(phantom(a), phantom(b)), *stacks)
-        dtype = loop_dtypes(np.matmul, (a.dtype, b.dtype))[2]
-        return TensorType(dtype, (*batch, a.shape[-2], b.shape[-1]))
+        return product_type(*types)
 
     def reference(self, *arrays: Any) -> Any:
         return np.matmul(*arrays)
@@ -78,6 +71,17 @@ class MatMul(Contract, name="matmul"):
         ]
         for left, right in shapes:
             yield Sample(cls(), (rng.random(left), rng.random(right)), 64)
+
+
+def product_type(a: TensorType, b: TensorType) -> TensorType:
+    """The type of a matrix product; raises what NumPy raises."""
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
+        np.matmul(phantom(a), phantom(b))
+        raise ValueError(f"matmul takes matrices, not {a} and {b}")
+    stacks = [replace(t, shape=t.shape[:-2]) for t in (a, b)]
+    batch = broadcast_shape(lambda *_: np.matmul(phantom(a), phantom(b)), *stacks)
+    dtype = loop_dtypes(np.matmul, (a.dtype, b.dtype))[2]
+    return TensorType(dtype, (*batch, a.shape[-2], b.shape[-1]))
 
 
 def product(a: Node, b: Node) -> Node:

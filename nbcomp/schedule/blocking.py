@@ -48,7 +48,9 @@ class Factor:
 class Product:
     """The loops over rows ("" where there is one row), columns and the shared axis; the sum.
 
-    left, right: the operands that are arrays; None for those that are computed.
+    left, right: the operands that are arrays; None for those that are computed.  inner, terms: the
+    loop over the terms of a group, and how many there are, where an instruction adds up groups:
+    then the shared axis is that of the groups.
     """
 
     rows: str
@@ -60,6 +62,8 @@ class Product:
     depth: int
     left: Factor | None
     right: Factor | None
+    inner: str = ""
+    terms: int = 1
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class Blocking:
     of the sum at a time, 0 for all.  rows, columns: tiles of rows and panels of columns in a block,
     0 for all.  left: the part of the left operand that a block reads is copied.  right: whether the
     right one is read in place, copied panel by panel, or packed, once and as a whole.  ahead: how
-    many terms ahead the right one is asked for, 0 for not at all.
+    many terms ahead the right one is asked for, 0 for not at all.  instruction: what adds up groups
+    of terms for a vector of sums.
     """
 
     walk: Literal["panels", "blocks", "dots"]
@@ -83,6 +88,7 @@ class Blocking:
     left: bool = False
     right: Literal["in place", "copied", "packed"] = "in place"
     ahead: int = 0
+    instruction: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ class Blocker:
         self.kernel, self.product = kernel, product
         height, width = min(how.height, product.height), min(how.width, product.width)
         self.how = replace(how, height=height, width=width)
+        self.instructions: list[str] = []  # loops over the sums of each
 
     def run(self) -> Kernel:
         """The kernel with the product in blocks.  Raises ScheduleError where it cannot be."""
@@ -114,6 +121,8 @@ class Blocker:
                 (self.dots if self.how.walk == "dots" else self.block)(part)
         if self.how.right == "packed":
             self.pack()
+        for block in self.instructions:
+            self.do("tensorize", block, self.how.instruction)
         return self.kernel
 
     @property
@@ -157,7 +166,8 @@ class Blocker:
 
     def around_sum(self, var: str) -> bool:
         """Whether a loop holds the loop over the shared axis, rather than being it."""
-        return any(isinstance(s, For) for s in walk(find(self.kernel, var).body))
+        inside = sum(isinstance(s, For) for s in walk(find(self.kernel, var).body))
+        return inside > (1 if self.product.inner else 0)
 
     def split(self, loop: str, extent: int, by: int) -> list[str]:
         """The loop over blocks of a loop, if there is more than one block."""
@@ -241,8 +251,22 @@ class Blocker:
         for var in rows:
             self.do("unroll", var)
         for var in columns:
-            self.do("vectorize", var, unroll=vectors)
+            if self.how.instruction and var == columns[1]:
+                self.instruct(var, width)
+            else:
+                self.do("vectorize", var, unroll=vectors)
         return cut
+
+    def instruct(self, columns: str, width: int) -> None:
+        """The columns of a tile, a vector of sums and a group of terms an instruction."""
+        lanes, pieces = self.how.lanes, [(columns, width)]
+        if width > lanes and width % lanes:
+            last = self.do("peel", columns, width % lanes)
+            pieces = [(columns, width - width % lanes), (last[0], width % lanes)]
+        for var, length in pieces:
+            for block in self.split(var, length, lanes):
+                self.do("unroll", block)
+            self.instructions.append(var)
 
     def distributed(self, part: Part) -> tuple[str, list[str], list[str]]:
         """Loops of their own for clearing, adding up and what follows: the loop over the shared
@@ -328,10 +352,30 @@ class Blocker:
     def pack(self) -> None:
         """Copy the right operand into the order in which tiles read it, once."""
         right = self.product.right
-        if right is not None and right.own >= 0:
-            with suppress(ScheduleError):
-                blocks, *_, rows, columns = self.do(
-                    "pack", right.buffer.name, right.own, self.how.width
-                )
-                if right.turned:
-                    self.turn_blocks(blocks, rows, columns)
+        if right is None or right.own < 0:
+            return
+        if self.how.instruction:
+            self.pack_groups(right)
+            return
+        with suppress(ScheduleError):
+            blocks, *_, rows, columns = self.do(
+                "pack", right.buffer.name, right.own, self.how.width
+            )
+            if right.turned:
+                self.turn_blocks(blocks, rows, columns)
+
+    def pack_groups(self, right: Factor) -> None:
+        """Copy the right operand into panels in which the terms of a group lie side by side."""
+        axes = (right.own, self.how.width, right.shared, self.product.terms)
+        blocks, *_, columns, terms = self.do("pack", right.buffer.name, *axes)
+        if right.turned:
+            self.do("vectorize", terms)
+            return
+        if self.product.width % self.how.width and self.product.width > self.how.width:
+            last = self.do("peel", blocks, 1)
+            self.do("unroll", last[-1])
+            self.do("vectorize", last[-2])
+        if self.product.width >= self.how.width:
+            self.split(columns, self.how.width, self.how.lanes)
+        self.do("unroll", terms)
+        self.do("vectorize", columns)

@@ -15,11 +15,13 @@ from dataclasses import replace
 from typing import Literal
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop.bfloat16 import bits_in
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
     Apply,
     Call,
+    Cast,
     Expr,
     For,
     Kernel,
@@ -27,11 +29,12 @@ from nbcomp.loop.grammar import (
     Stmt,
     walk,
 )
+from nbcomp.loop.intrinsics import INTRINSICS, dots
 from nbcomp.machine import Machine
-from nbcomp.schedule import steps
+from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.blocking import LINE, Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
-from nbcomp.schedule.rewriting import find
+from nbcomp.schedule.rewriting import constant_extent, find, loop_names
 from nbcomp.sizes import Size
 
 HEIGHTS = {64: 8, 32: 6, 16: 6}  # rows of a tile, by bytes of a vector
@@ -63,8 +66,13 @@ def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> 
         product = product_of(stage)
         if product is not None:
             try:
+                grouped, product, instruction = _grouped(kernel, product, machine)
                 how = blocking_for(product, machine, decide)
-                kernel = Blocker(kernel, product, how).run()
+                if instruction:
+                    how = replace(how, right="packed", instruction=instruction, ahead=0)
+                kernel = Blocker(grouped, product, how).run()
+                if instruction:
+                    remarks.instructed(instruction, product.terms, product.sum.location)
             except ScheduleError:  # not as simple as it looked: the other steps do what they can
                 continue
     return kernel
@@ -137,6 +145,42 @@ def _noted(kernel: Kernel, note: str) -> Kernel:
     return replace(kernel, notes=(*kernel.notes, note))
 
 
+def _grouped(kernel: Kernel, product: Product, machine: Machine) -> tuple[Kernel, Product, str]:
+    """A product of narrow numbers with its terms in the groups that an instruction of the machine
+    adds up, as if each group were one term; and the instruction, if there is one."""
+    found = _instruction(product, machine)
+    if found is None:
+        return kernel, product, ""
+    name, terms = found
+    before = loop_names(kernel)
+    kernel = _noted(
+        steps.split(kernel, product.shared, terms), f'split("{product.shared}", {terms})'
+    )
+    (outer,) = (v for v in loop_names(kernel) if v not in before)
+    grouped = replace(
+        product, shared=outer, depth=product.depth // terms, inner=product.shared, terms=terms
+    )
+    return kernel, grouped, name
+
+
+def _instruction(product: Product, machine: Machine) -> tuple[str, int] | None:
+    """The instruction for a product of narrow numbers, and how many terms it adds up."""
+    if None in (product.left, product.right) or product.height < SQUARE or not product.rows:
+        return None
+    assert product.left is not None
+    assert product.right is not None
+    lanes = machine.vector_bytes // _size(product)
+    dtypes = (product.left.buffer.dtype, product.right.buffer.dtype, product.sum.buffer.dtype)
+    for intrinsic in INTRINSICS.values():
+        shape = dots(intrinsic)
+        if shape != (lanes, dtypes) or not intrinsic.runs_on(machine.features):
+            continue
+        terms = constant_extent(intrinsic.meaning.body[0])  # type: ignore[arg-type]
+        if product.depth % terms == 0 and product.left.turned:
+            return intrinsic.name, terms
+    return None
+
+
 # ------------------------------------------------------------------------------- finding a product
 
 
@@ -190,11 +234,20 @@ def _walks(factor: Expr, loop: For) -> bool:
     return _axis(factor, loop.var) is not None
 
 
+def _load(factor: Expr) -> Load | None:
+    """What a factor is read from: an array of its dtype, or of narrow numbers."""
+    if isinstance(factor, Cast) and factor.value.dtype.itemsize == 1:
+        factor = factor.value
+    factor = bits_in(factor) or factor
+    return factor if isinstance(factor, Load) else None
+
+
 def _axis(factor: Expr, var: str) -> int | None:
     """The axis of a load along which a loop walks."""
-    if not isinstance(factor, Load):
+    load = _load(factor)
+    if load is None:
         return None
-    for axis, index in enumerate(factor.indices):
+    for axis, index in enumerate(load.indices):
         if isinstance(index, Affine) and dict(index.terms).get(var):
             return axis
     return None
@@ -203,9 +256,10 @@ def _axis(factor: Expr, var: str) -> int | None:
 def _factor(factor: Expr, own: For | None, shared: For) -> Factor | None:
     """An operand that is an array, with the axes of the result and of the sum."""
     axes = [_axis(factor, loop.var) if loop else None for loop in (own, shared)]
-    if not isinstance(factor, Load) or axes[1] is None or axes[0] == axes[1]:
+    load = _load(factor)
+    if load is None or axes[1] is None or axes[0] == axes[1]:
         return None
-    return Factor(factor.buffer, -1 if axes[0] is None else axes[0], axes[1])
+    return Factor(load.buffer, -1 if axes[0] is None else axes[0], axes[1])
 
 
 # ------------------------------------------------------------------------------ choosing the blocks

@@ -57,6 +57,12 @@ def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
             remark("missed", "vectorize", reason, where)
 
 
+def instructed(name: str, terms: int, at: Location | None) -> None:
+    """A product of narrow numbers by an instruction that adds up several terms."""
+    reason = f"{name} adds {terms} products to each of its sums, an instruction for a whole vector"
+    remark("applied", "vectorize", reason, at)
+
+
 def _copy(buffer: Buffer) -> str:
     """What would turn an array's order in memory."""
     if buffer.role != "input":

@@ -17,6 +17,7 @@ from nbcomp.measure.comparison import Comparison
 from nbcomp.measure.differences import Difference
 from nbcomp.measure.scaling import Point, Scaling
 from nbcomp.measure.timing import Timing
+from nbcomp.options import EVERYTHING
 from nbcomp.origin import Line, Listing
 from nbcomp.record import Location, Remark, Snapshot, Trace
 from nbcomp.types import FLOAT32, TensorType
@@ -157,6 +158,7 @@ def fake_compiled(**changes: Any) -> SimpleNamespace:
         "trace": trace,
         "compile_seconds": 0.0534,
         "lengths": (),
+        "options": EVERYTHING,
         "cold": True,
         "threads": 2,
         "target": "x86-64 AVX-512, 16 float32 lanes, 2 cores",

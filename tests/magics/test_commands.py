@@ -245,3 +245,13 @@ def test_a_library_of_the_notebook(quick: Any) -> None:
     quick.value("%%compile --library mylib\ndef g(x):\n    return x @ x\ng(x)")
     assert "library_call" in quick.names["g"].compiled.text("graph")
     assert "the name of an nbcomp.Library, not g" in usage_error(quick, "%compile f(x) --library g")
+
+
+def test_precision_is_asked_for_and_its_error_shown(quick: Any) -> None:
+    quick.value("a = np.random.default_rng(0).random((32, 32), np.float32)")
+    quick.value("def f(a):\n    return a @ a")
+    said = str(quick.value("%compile f(a) --precision bf16"))
+    assert "precision bf16, as asked for" in said
+    assert "error against float64" in said
+    assert "to_bfloat16" in quick.names["f"].compiled.text("graph")
+    assert "--precision takes bf16, not fp8" in usage_error(quick, "%compile f(a) --precision fp8")

@@ -27,7 +27,7 @@ def sentences(
     """The status word, and the sentences below the title."""
     status, speed = _speed_sentence(comparison)
     found = [_compile_sentence(compiled), *_lengths_sentence(compiled), *speed]
-    found.append(_difference_sentence(compiled, comparison))
+    found += [_difference_sentence(compiled, comparison), _precision_sentence(compiled, comparison)]
     found.append(_check_sentence(checks))
     target = str(compiled.target)
     threads = "" if "thread" in target else f"{count(compiled.threads, 'thread')}, "
@@ -110,6 +110,17 @@ def _difference_sentence(compiled: Compiled, comparison: Comparison | None) -> s
         # Of a value near zero, left by a subtraction, the last place says nothing.
         return f"{amount}, {scaled_words(comparison.scaled)} of the largest value's last place"
     return f"{amount} ({ulp_words(comparison.ulp)})"
+
+
+def _precision_sentence(compiled: Compiled, comparison: Comparison | None) -> str:
+    precision = compiled.options.precision
+    if not precision:
+        return ""
+    asked = f"precision {precision}, as asked for: operands of products are rounded to bfloat16"
+    if comparison is None or comparison.against_float64 is None:
+        return asked
+    ours, theirs = comparison.against_float64
+    return f"{asked}; error against float64 {ours:.1e} of the answer's size, NumPy's {theirs:.1e}"
 
 
 def _check_sentence(checks: Sequence[LevelCheck]) -> str:

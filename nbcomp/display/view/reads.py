@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.passes.outcome import Group
 from nbcomp.loop.grammar import Kernel
+from nbcomp.options import Options
 from nbcomp.origin import Listing
 from nbcomp.record import Location, Remark, Trace
 
@@ -67,6 +68,8 @@ class Compiled(Protocol):
     def threads(self) -> int: ...
     @property
     def target(self) -> object: ...
+    @property
+    def options(self) -> Options: ...
     def text(self, level: Any) -> str: ...
     def explain(self) -> list[Remark]: ...
 

@@ -54,12 +54,16 @@ def attentions(
     users: who reads a node, through views.  results: what the program gives back.
     """
     for node in nodes:
-        if isinstance(node.op, Contract) and node.inputs[0] in group:
+        if _wide_product(node) and node.inputs[0] in group:
             rows = group[node.inputs[0]]
-            scores = [n for n in _read_by(rows) if isinstance(n.op, Contract)]
+            scores = [n for n in _read_by(rows) if _wide_product(n)]
             if _reduces_rows(rows) and len(scores) == 1:
                 found = Attention(scores[0], node.inputs[0], node)
                 yield found, _why_not(found, rows, users, results)
+
+
+def _wide_product(node: Node) -> bool:
+    return isinstance(node.op, Contract) and not node.op.narrow
 
 
 def _read_by(rows: Draft) -> Iterator[Node]:

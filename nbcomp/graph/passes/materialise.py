@@ -112,7 +112,8 @@ def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
     if isinstance(node.op, Library | Control):
         return [isinstance(i.op, View | Source) for i in inputs]
     if isinstance(node.op, Contract):
-        return [not _matrix(i) for i in inputs]
+        along = not node.op.narrow or _along(inputs[0])
+        return [not _matrix(inputs[0]) or not along, not _matrix(inputs[1])]
     if isinstance(node.op, Windowed):
         return [element_strides(inputs[0]) is None, *(not _contiguous(i) for i in inputs[1:])]
     return [False] * len(inputs)
@@ -130,6 +131,8 @@ def _why_whole(node: Node) -> tuple[str, str]:
         return f"{who} takes whole arrays", ""
     if isinstance(node.op, Windowed):
         return f"{node.op.name} walks over an array with plain strides", order
+    if isinstance(node.op, Contract) and node.op.narrow:
+        return "its products are of neighbours along the sum", order
     return "BLAS reads matrices with a contiguous row or column", order
 
 
@@ -149,6 +152,12 @@ def _matrix(node: Node) -> bool:
     """Memory BLAS can read: whole, or views of it with one of the last two axes contiguous."""
     strides = element_strides(node)
     return strides is not None and gemm_layout(node.shape, strides) is not None
+
+
+def _along(node: Node) -> bool:
+    """Whether the last axis lies side by side."""
+    strides = element_strides(node)
+    return strides is not None and (strides[-1] == 1 or node.shape[-1] == 1)
 
 
 def element_strides(node: Node) -> tuple[int, ...] | None:

@@ -107,6 +107,8 @@ def _chosen(graph: Graph, loops: Callable[[Node], bool]) -> Graph:
         if not isinstance(node.op, Contract) or node.op.generated:
             return None
         dtype = node.type.dtype
+        if node.op.narrow:
+            return None
         if dtype not in (FLOAT32, FLOAT64):
             reason = f"loops are generated for a product of {dtype}: BLAS has none"
             hint = "float32 or float64 operands would go to BLAS"

@@ -105,24 +105,30 @@ def _copy(
     return nest(kernel, f"{near.name}_{how}", sizes, move)
 
 
-def pack(kernel: Kernel, buffer: str, axis: int, by: int) -> Kernel:
+def pack(kernel: Kernel, buffer: str, axis: int, by: int, *more: int) -> Kernel:
     """`S(b[k, 32*j + l])`  ->  `packed[j, k, l] = b[k, 32*j + l]; S(packed[j, k, l])`
 
     Gives an input a layout in blocks along an axis: the blocks first, then the other axes, then the
-    place in the block.  The copy is a stage of its own before the first that reads it.
+    place in the block.  more: further axes and the lengths of their blocks, in the order in which
+    blocks and places are nested.  The copy is a stage of its own before the first that reads it.
     """
     whole = buffer_named(kernel, buffer)
-    if not 0 <= axis < len(whole.shape):
-        raise ScheduleError(f"{buffer} has no axis {axis}: it has {len(whole.shape)}")
-    if by < 2:
-        raise ScheduleError(f"{buffer} cannot be packed in blocks of {by}")
+    given = (axis, by, *more)
+    blocked = dict(zip(given[::2], given[1::2], strict=False))
+    if len(given) % 2 or 2 * len(blocked) != len(given):
+        raise ScheduleError(f"give each axis of {buffer} once, and after it the length of a block")
+    for k, n in blocked.items():
+        if not 0 <= k < len(whole.shape):
+            raise ScheduleError(f"{buffer} has no axis {k}: it has {len(whole.shape)}")
+        if n < 2:
+            raise ScheduleError(f"{buffer} cannot be packed in blocks of {n}")
     used = accesses(kernel.stages, whole)
     if any(a.writes for a in used) or not used:
         why = "is written" if used else "is not read"
         raise ScheduleError(f"{buffer} {why}: only what is read can be packed")
-    others = [k for k in range(len(whole.shape)) if k != axis]
-    blocks = -(-whole.shape[axis] // by)
-    shape = (blocks, *(whole.shape[k] for k in others), by)
+    others = [k for k in range(len(whole.shape)) if k not in blocked]
+    blocks = [-(-whole.shape[k] // n) for k, n in blocked.items()]
+    shape = (*blocks, *(whole.shape[k] for k in others), *blocked.values())
     name = free_name(kernel, f"{buffer}_packed")
     packed = Buffer(name, whole.dtype, shape, contiguous_strides(shape), "temp")
     reach = extents(kernel)
@@ -130,13 +136,14 @@ def pack(kernel: Kernel, buffer: str, axis: int, by: int) -> Kernel:
     def moved(b: Buffer, indices: tuple[Expr, ...]) -> Place | None:
         if b != whole:
             return None
-        block, place = _in_blocks(whole, axis, indices[axis], by, reach)
-        return packed, (block, *(indices[k] for k in others), place)
+        pairs = [_in_blocks(whole, k, indices[k], n, reach) for k, n in blocked.items()]
+        inside = (indices[k] for k in others)
+        return packed, (*(b for b, _ in pairs), *inside, *(p for _, p in pairs))
 
     stages = remapped(kernel.stages, moved)
     buffers = (*(b for b in kernel.buffers if b.memory != whole.memory or b == whole), packed)
     return replace(
-        kernel, buffers=buffers, stages=(_packing(kernel, whole, packed, axis, by), *stages)
+        kernel, buffers=buffers, stages=(_packing(kernel, whole, packed, blocked), *stages)
     )
 
 
@@ -158,20 +165,25 @@ def _in_blocks(
     return Affine(INT64, outer, index.constant // by), Affine(INT64, inner, start)
 
 
-def _packing(kernel: Kernel, whole: Buffer, packed: Buffer, axis: int, by: int) -> Stmt:
+def _packing(kernel: Kernel, whole: Buffer, packed: Buffer, blocked: dict[int, int]) -> Stmt:
     """The loops that fill a packed buffer; what is beyond the end of the last block stays unset,
     since nothing reads it."""
+    ways = len(blocked)
 
     def move(place: list[Affine]) -> Stmt:
-        block, *source = place
-        source.insert(axis, index_add(index_scale(block, by), source.pop()))  # type: ignore[arg-type]
+        blocks, inner, places = place[:ways], place[ways:-ways], place[-ways:]
+        source: list[Expr] = list(inner)
+        for k in sorted(blocked):
+            way = list(blocked).index(k)
+            source.insert(k, index_add(index_scale(blocks[way], blocked[k]), places[way]))
         return Store(packed, tuple(place), Load(whole.dtype, whole, tuple(source)))
 
     name = f"{packed.name}_"
     sizes: list[Expr] = [affine(n) for n in packed.shape]
-    if leaves_rest(whole.shape[axis], by):
-        first = Affine(INT64, ((free_name(kernel, f"{name}0"), -by),), whole.shape[axis])
-        sizes[-1] = Apply(INT64, "minimum", (affine(by), first))
+    for way, (k, by) in enumerate(blocked.items()):
+        if leaves_rest(whole.shape[k], by):
+            first = Affine(INT64, ((free_name(kernel, f"{name}{way}"), -by),), whole.shape[k])
+            sizes[way - ways] = Apply(INT64, "minimum", (affine(by), first))
     return nest(kernel, name, sizes, move)
 
 

@@ -344,6 +344,13 @@ class MemoryEmitter(ValueEmitter):
             step = self.b.emit(f"sub nsw i64 {places[1].text}, {places[0].text}", "i64")
         whole = lanes // width
         align = buffer.dtype.itemsize
+        if count == width and _apart(rows) == width:  # the rows are all there is
+            for k, value in enumerate(values):
+                with self.origins.within(Construct.ADDRESS):
+                    place = self.b.emit(f"add nsw i64 {places[0].text}, {k * lanes}", "i64")
+                    address = self.gep(buffer, place)
+                self.b.effect(f"store {value}, {address}, align {align}")
+            return
         place = places[0]
         for k in range(lanes):
             row = self.part_of(values[k // whole], k % whole * width, width)
@@ -409,6 +416,12 @@ class MemoryEmitter(ValueEmitter):
         kind = memory if not buffer.shape else f"[{count} x {memory}]"
         self.entry.append(f"  {pointer.text} = alloca {kind}, align {LLVM_ALIGN}")
         self.pointers[buffer.memory] = pointer
+
+
+def _apart(rows: list[Affine]) -> int | None:
+    """How far two places are apart, if that is known."""
+    first, second = rows
+    return second.constant - first.constant if first.terms == second.terms else None
 
 
 def elements_of(buffer: Buffer) -> int:

@@ -1,0 +1,226 @@
+"""Products of bytes, exact as NumPy's, and of bfloat16, within what rounding the operands does."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp.levels import levels
+from nbcomp.machine import host
+from nbcomp.measure.comparison import errors
+
+SHAPES = [(4, 16, 8), (5, 17, 10), (37, 53, 77), (8, 64, 48), (13, 250, 33), (70, 129, 100)]
+KINDS = list(itertools.product(("u1", "i1"), repeat=2))
+
+
+def product(a: Any, b: Any) -> Any:
+    return a.astype(np.int32) @ b.astype(np.int32)
+
+
+def byte(rng: np.random.Generator, kind: str, *shape: int) -> Any:
+    """Every value, the ends more often."""
+    limits = np.iinfo(kind)
+    values = rng.integers(limits.min, limits.max, shape, endpoint=True).astype(kind)
+    ends = rng.choice(np.array([limits.min, limits.max], kind), shape)
+    return np.where(rng.random(shape) < 0.3, ends, values)
+
+
+def narrow(compiled: Any) -> bool:
+    return any(r.topic == "narrow" and r.kind == "applied" for r in compiled.trace.remarks)
+
+
+@pytest.mark.parametrize("cpu", ["host", "avx2"])
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bytes_of_every_shape(
+    shape: tuple[int, int, int], kinds: tuple[str, str], cpu: str, rng: np.random.Generator
+) -> None:
+    m, k, n = shape
+    a, b = byte(rng, kinds[0], m, k), byte(rng, kinds[1], k, n)
+    compiled = nbcomp.compile(product, a, b)
+    assert narrow(compiled)
+    compiled = compiled if cpu == "host" else compiled.for_cpu(cpu)
+    np.testing.assert_array_equal(compiled(a, b), product(a, b))
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_arguments_of_any_layout(kinds: tuple[str, str], rng: np.random.Generator) -> None:
+    a, b = byte(rng, kinds[0], 20, 68), byte(rng, kinds[1], 68, 40)
+    for left in (a, np.asfortranarray(a), np.repeat(a, 2, 1)[:, ::2], a[::-1, ::-1][::-1, ::-1]):
+        for right in (b, np.asfortranarray(b), np.repeat(b, 3, 0)[::3]):
+            compiled = nbcomp.compile(product, left, right)
+            assert narrow(compiled)
+            np.testing.assert_array_equal(compiled(left, right), product(a, b))
+
+
+def test_views_between_the_cast_and_the_product(rng: np.random.Generator) -> None:
+    def f(x: Any, w: Any) -> Any:
+        return x.astype(np.int32)[:, ::2] @ w.astype(np.int32).T
+
+    x, w = byte(rng, "i1", 9, 80), byte(rng, "i1", 30, 40)
+    compiled = nbcomp.compile(f, x, w)
+    assert narrow(compiled)
+    np.testing.assert_array_equal(compiled(x, w), f(x, w))
+
+
+def test_stacks_and_what_follows(rng: np.random.Generator) -> None:
+    def f(x: Any, w: Any, scale: Any, bias: Any) -> Any:
+        return np.maximum(product(x, w) * scale + bias, 0)
+
+    x, w = byte(rng, "u1", 3, 20, 40), byte(rng, "i1", 40, 50)
+    arrays = (x, w, np.float32(0.01), rng.standard_normal(50).astype(np.float32))
+    compiled = nbcomp.compile(f, *arrays)
+    assert narrow(compiled)
+    np.testing.assert_allclose(compiled(*arrays), f(*arrays), rtol=1e-6)
+    both = (byte(rng, "i1", 3, 20, 40), byte(rng, "i1", 3, 40, 24))
+    np.testing.assert_array_equal(nbcomp.compile(product, *both)(*both), product(*both))
+
+
+def test_quantised_layers(rng: np.random.Generator) -> None:
+    """Operands that are computed, by rounding and clipping."""
+
+    def quantised(x: Any, w: Any) -> Any:
+        q = np.clip(np.rint(x * 10), -128, 127).astype(np.int8)
+        return (q.astype(np.int32) @ w.astype(np.int32).T).astype(np.float32) * np.float32(0.1)
+
+    x, w = rng.standard_normal((16, 64)).astype(np.float32), byte(rng, "i1", 32, 64)
+    compiled = nbcomp.compile(quantised, x, w)
+    assert narrow(compiled)
+    np.testing.assert_allclose(compiled(x, w), quantised(x, w), rtol=1e-6)
+
+
+def test_sums_wrap_around_as_int32_do() -> None:
+    a, b = np.full((8, 140_000), 255, np.uint8), np.full((140_000, 16), 127, np.int8)
+    compiled = nbcomp.compile(product, a, b)
+    assert narrow(compiled)
+    np.testing.assert_array_equal(compiled(a, b), product(a, b))
+
+
+def test_every_level_gives_the_same(rng: np.random.Generator) -> None:
+    for kinds in KINDS:
+        a, b = byte(rng, kinds[0], 9, 18), byte(rng, kinds[1], 18, 20)
+        for name, run in levels(nbcomp.compile(product, a, b)):
+            np.testing.assert_array_equal(run(a, b), product(a, b), err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((1, 64), (64, 64)), ((64, 64), (64, 1)), ((4, 2), (2, 9)), ((0, 64), (64, 9))]
+)
+def test_few_rows_columns_or_terms_stay(shapes: Any, rng: np.random.Generator) -> None:
+    a, b = (byte(rng, "i1", *s) for s in shapes)
+    compiled = nbcomp.compile(product, a, b)
+    assert not narrow(compiled)
+    np.testing.assert_array_equal(compiled(a, b), product(a, b))
+
+
+def test_other_dtypes_stay(rng: np.random.Generator) -> None:
+    a, b = byte(rng, "i1", 16, 32).astype(np.int16), byte(rng, "i1", 32, 16)
+    compiled = nbcomp.compile(product, a, b)
+    assert not narrow(compiled)
+    np.testing.assert_array_equal(compiled(a, b), product(a, b))
+
+
+def test_open_lengths_say_so(rng: np.random.Generator) -> None:
+    w = byte(rng, "i1", 32, 16)
+    compiled = nbcomp.compile(product, nbcomp.i8["n", 32], w)
+    assert any("of open lengths" in r.reason for r in compiled.trace.remarks)
+    for rows in (1, 7, 20):
+        a = byte(rng, "i1", rows, 32)
+        np.testing.assert_array_equal(compiled(a, w), product(a, w))
+
+
+def test_can_be_left_out(rng: np.random.Generator) -> None:
+    a, b = byte(rng, "i1", 16, 32), byte(rng, "i1", 32, 16)
+    options = nbcomp.Options(without={"narrow_products"})
+    compiled = nbcomp.compile_for("llvm", options)(product, a, b)
+    assert not narrow(compiled)
+    np.testing.assert_array_equal(compiled(a, b), product(a, b))
+
+
+# ------------------------------------------------------------------------------------- bfloat16
+
+
+def matmul(a: Any, b: Any) -> Any:
+    return a @ b
+
+
+def in_bf16(function: Any, *arrays: Any) -> Any:
+    return nbcomp.compile_for("llvm", nbcomp.Options(precision="bf16"))(function, *arrays)
+
+
+@pytest.mark.parametrize("cpu", ["host", "avx2"])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bfloat16_within_its_rounding(
+    shape: tuple[int, int, int], turned: bool, cpu: str, rng: np.random.Generator
+) -> None:
+    """Each operand is off by 2**-9 at most, each sum by 2**-24 of what it adds up, term by term."""
+    m, k, n = shape
+    a = rng.standard_normal((m, k)).astype(np.float32)
+    b = rng.standard_normal((k, n)).astype(np.float32)
+    b = np.asfortranarray(b) if turned else b
+    compiled = in_bf16(matmul, a, b)
+    assert narrow(compiled)
+    compiled = compiled if cpu == "host" else compiled.for_cpu(cpu)
+    true = a.astype(np.float64) @ b
+    size = np.abs(a).astype(np.float64) @ np.abs(b)
+    assert np.all(np.abs(compiled(a, b) - true) <= size * (2.0**-8 + 2.0**-18 + k * 2.0**-23))
+
+
+def test_bfloat16_of_exact_operands_is_exact(rng: np.random.Generator) -> None:
+    a, b = (rng.integers(-100, 100, s).astype(np.float32) for s in ((16, 64), (64, 32)))
+    np.testing.assert_array_equal(in_bf16(matmul, a, b)(a, b), a @ b)
+
+
+def test_infinity_and_nan_pass_through() -> None:
+    a, b = np.ones((4, 16), np.float32), np.ones((16, 16), np.float32)
+    a[0, 3], a[1, 5], a[2, 0], b[2, 9] = np.inf, np.nan, -np.inf, np.inf
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(in_bf16(matmul, a, b)(a, b), a @ b)
+
+
+def test_bfloat16_every_level(rng: np.random.Generator) -> None:
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((9, 17), (17, 20)))
+    true = a.astype(np.float64) @ b
+    for name, run in levels(in_bf16(lambda a, b: a @ b + 1, a, b)):
+        np.testing.assert_allclose(run(a, b), true + 1, atol=0.1, err_msg=name)
+
+
+def test_bfloat16_only_when_asked(rng: np.random.Generator) -> None:
+    a, b = (rng.standard_normal((32, 32)).astype(np.float32) for _ in range(2))
+    assert not narrow(nbcomp.compile(matmul, a, b))
+    fast = nbcomp.jit(matmul, precision="bf16")
+    found = fast(a, b)
+    assert narrow(fast.compiled)
+    ours, numpys = errors(found, a @ b, matmul, ((a, b), {}))  # type: ignore[misc]
+    assert 1e-4 < ours < 1e-2
+    assert numpys < 1e-6
+    assert not narrow(in_bf16(matmul, a.astype(np.float64), b.astype(np.float64)))
+    with pytest.raises(ValueError, match="no precision 'fp8'; there is bf16"):
+        nbcomp.jit(matmul, precision="fp8")
+
+
+def test_attention_in_bfloat16(rng: np.random.Generator) -> None:
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.transpose(0, 2, 1) / np.float32(8)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return (weights / weights.sum(axis=-1, keepdims=True)) @ v
+
+    arrays = [rng.standard_normal((2, 64, 64)).astype(np.float32) for _ in range(3)]
+    compiled = in_bf16(attention, *arrays)
+    np.testing.assert_allclose(compiled(*arrays), attention(*arrays), atol=0.03)
+
+
+@pytest.mark.skipif("avx512vnni" not in host().features, reason="needs AVX512-VNNI")
+def test_the_instructions_are_there(rng: np.random.Generator) -> None:
+    a, b = byte(rng, "i1", 64, 256), byte(rng, "i1", 256, 96)
+    compiled = nbcomp.compile(product, a, b)
+    assert "vpdpbusd" in compiled.text("asm")
+    assert any("vpdpbusd adds 4 products" in r.reason for r in compiled.trace.remarks)
+    assert "vpdpbusd" not in compiled.for_cpu("avx512").text("asm")
+    x, y = (rng.standard_normal((64, 64)).astype(np.float32) for _ in range(2))
+    assert "vdpbf16ps" in in_bf16(matmul, x, y).for_cpu("amx").text("asm")
