@@ -1,30 +1,37 @@
-"""Sorting and searching: library routines for now, run by NumPy itself."""
+"""Sorting and searching: library routines run by NumPy itself, and the places of extremes, which
+are loops where that is faster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.numpy_function import UNSET, traces
-from nbcomp.graph.op import Library, Sample
+from nbcomp.graph.op import Composite, Library, Sample
 from nbcomp.ops import values
+from nbcomp.ops.create import Iota
 from nbcomp.ops.join import flat
+from nbcomp.ops.move import expanded
 from nbcomp.ops.operand import (
     as_node,
     ask,
     broadcast_to,
     cast,
+    constant,
     integers,
     normal_axis,
     result_type,
     traced,
 )
-from nbcomp.types import FLOAT32, FLOAT64, INT64, TensorType
+from nbcomp.sizes import Size, hint
+from nbcomp.types import FLOAT32, FLOAT64, INT64, DType, TensorType
 
 
 @dataclass(frozen=True)
@@ -115,12 +122,44 @@ class ArgPartition(AlongAxis, name="argpartition"):
         yield Sample(cls(0, (3, 10)), (values.ordinary(rng, FLOAT32, (37,)),))
 
 
+FEW = 64  # elements along an axis, at which NumPy starts anew for each row
+SHORT = 1 << 14  # elements that loops have searched before NumPy has been called
+SHARED = 1 << 18  # elements of several rows that are worth all cores
+
+
 @dataclass(frozen=True)
-class ArgExtreme(Library):
-    """The first place of an extreme element along an axis."""
+class ArgExtreme(Composite):
+    """The first place of an extreme element along an axis.
+
+    NumPy walks over an axis once, on one core, and stops at a NaN; loops find the extreme, then its
+    first place, a row at a time.
+    """
 
     axis: int
     keepdims: bool
+
+    extreme: ClassVar[str]  # of NumPy's functions
+
+    def expand(self, *inputs: Node) -> Node:
+        (x,) = inputs
+        if not self._by_loops(x):
+            return apply(Search(self.name, self.axis, self.keepdims), x)
+        n = x.shape[self.axis]
+        best = traced(getattr(np, self.extreme), x, self.axis, keepdims=True)
+        found = traced(np.equal, x, best)
+        if x.type.dtype.kind == "f":
+            found = traced(np.logical_or, found, traced(np.not_equal, x, x))
+        dtype, most = _place_dtype(n)
+        last = len(x.shape) - 1 - self.axis % len(x.shape)
+        place = expanded(apply(Iota(dtype, n, 0, 1)), *range(1, last + 1))
+        places = traced(np.where, found, place, constant(most, dtype))
+        return cast(traced(np.min, places, self.axis, keepdims=self.keepdims), INT64)
+
+    def _by_loops(self, x: Node) -> bool:
+        size, n = hint(x.type.size), hint(x.shape[self.axis])
+        last = self.axis % len(x.shape) == len(x.shape) - 1
+        shared = size >= SHARED and size >= 8 * n
+        return bool(size <= SHORT or n <= FEW or not last or shared)
 
     def infer(self, *types: TensorType) -> TensorType:
         shape = list(types[0].shape)
@@ -141,11 +180,47 @@ class ArgExtreme(Library):
             (1, False, (0, 3)),
         ):
             yield Sample(cls(axis, keepdims), (values.ordinary(rng, np.int8, shape),))
+        ties = np.array([[0.0, -0.0, 1.0, 1.0], [np.nan, 3.0, np.nan, -np.inf]])
+        yield Sample(cls(1, False), (ties,))
+        yield Sample(cls(0, False), (values.ordinary(rng, FLOAT32, (SHORT + 7,)),))
+
+
+def _place_dtype(n: int) -> tuple[DType, int]:
+    """The narrowest dtype for the places along an axis, of which more fit in a vector, and its
+    largest value."""
+    for size in (2, 4, 8):
+        most = (1 << 8 * size - 1) - 1
+        if size == 8 or (not isinstance(n, Size) and n <= most):
+            break
+    return np.dtype(f"i{size}"), most
+
+
+@dataclass(frozen=True)
+class Search(Library, name="search"):
+    """The first place of an extreme element along an axis, by NumPy"""
+
+    fn: str
+    axis: int
+    keepdims: bool
+
+    def infer(self, *types: TensorType) -> TensorType:
+        return (ArgMax if self.fn == "argmax" else ArgMin)(self.axis, self.keepdims).infer(*types)
+
+    def reference(self, *arrays: Any) -> Any:
+        return getattr(np, self.fn)(arrays[0], self.axis, keepdims=self.keepdims)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for fn, dtype in product(("argmax", "argmin"), values.DTYPES):
+            yield Sample(cls(fn, 0, False), (values.mixed(rng, dtype),))
+        yield Sample(cls("argmax", 1, True), (values.ordinary(rng, FLOAT32, (5, 37)),))
 
 
 @dataclass(frozen=True)
 class ArgMax(ArgExtreme, name="argmax"):
     """The first place of the largest element along an axis; of NaN if there is one"""
+
+    extreme: ClassVar[str] = "max"
 
     def reference(self, *arrays: Any) -> Any:
         return np.argmax(arrays[0], self.axis, keepdims=self.keepdims)
@@ -154,6 +229,8 @@ class ArgMax(ArgExtreme, name="argmax"):
 @dataclass(frozen=True)
 class ArgMin(ArgExtreme, name="argmin"):
     """The first place of the smallest element along an axis; of NaN if there is one"""
+
+    extreme: ClassVar[str] = "min"
 
     def reference(self, *arrays: Any) -> Any:
         return np.argmin(arrays[0], self.axis, keepdims=self.keepdims)
