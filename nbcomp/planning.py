@@ -16,7 +16,7 @@ from nbcomp.frontend.lift import HELD_ARRAY
 from nbcomp.frontend.result import Out
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.branches import If, While
-from nbcomp.graph.op import Op
+from nbcomp.graph.op import Library, Op
 from nbcomp.loop.grammar import Buffer, For, Kernel
 from nbcomp.lowering.program import LibraryStep, Program
 from nbcomp.machine import host
@@ -199,7 +199,8 @@ def _host_step(step: LibraryStep, control: Control) -> HostStep:
         return HostStep(control(op), inputs, outputs, op.name)
     if isinstance(op, External):
         return HostStep(op.routine.call, inputs, outputs, op.routine.name, into=True)
-    return HostStep(op.reference, inputs, outputs, f"numpy.{op.name}")
+    into = isinstance(op, Library) and op.takes_out
+    return HostStep(op.reference, inputs, outputs, f"numpy.{op.name}", into)
 
 
 def _foreign_step(step: LibraryStep, function: CFunction) -> Step:

@@ -246,11 +246,13 @@ class Library(Op):
     """Runs its NumPy `reference`: a visible call of a library routine.
 
     kept: what it makes of a held input is made once, and again when that has changed.  brought: it
-    runs a routine that somebody brought along; the reference is what that means.
+    runs a routine that somebody brought along; the reference is what that means.  takes_out: the
+    reference takes an array `out` for its result, which may be one of the operands.
     """
 
     kept: ClassVar[bool] = False
     brought: ClassVar[bool] = False
+    takes_out: ClassVar[bool] = False
 
     @property
     def contiguous(self) -> bool:

@@ -191,8 +191,8 @@ class WindowPoolLast(WindowsLast):
             cls((3, 2), (2, 1), crop, (1, 2)),
             cls((3, 3), (1, 1), none, (1, 1)),
         ):
-            yield Sample(made, (x,), 512)
-        yield Sample(cls((3,), (2,), ((0, 0),), (1,)), (x[0].astype(FLOAT64),), 512)
+            yield Sample(made, (x,), 2048)
+        yield Sample(cls((3,), (2,), ((0, 0),), (1,)), (x[0].astype(FLOAT64),), 2048)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class Gather(Library, name="gather"):
 
     axes: tuple[int, ...]
 
+    takes_out: ClassVar[bool] = True
+
     def infer(self, *types: TensorType) -> TensorType:
         x, *indices = types
         shape = broadcast_shapes(*(t.shape for t in indices))
@@ -63,9 +65,26 @@ class Gather(Library, name="gather"):
             key[axis] = index
         return tuple(key)
 
-    def reference(self, *arrays: Any) -> Any:
+    def reference(self, *arrays: Any, out: Any = None) -> Any:
         x, *indices = arrays
-        return np.asarray(x)[self.key(indices)]
+        x = np.asarray(x)
+        if out is None:
+            return x[self.key(indices)]
+        if not self._taken(x, *indices, out=out):
+            np.copyto(out, x[self.key(indices)])
+        return out
+
+    def _taken(self, x: Any, index: Any, *more: Any, out: Any) -> bool:
+        """Whether `np.take` has done it: twice as fast as indexing, where it copies nothing else
+        and need not look at each index."""
+        plain = not more and np.can_cast(index.dtype, np.intp) and x.flags.c_contiguous
+        if not plain or not index.size or np.may_share_memory(x, out):
+            return False
+        n = x.shape[self.axes[0]]
+        if index.min() < -n or index.max() >= n:
+            return False  # indexing raises what is wrong
+        np.take(x, index, self.axes[0], out=out, mode="wrap")
+        return True
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
@@ -97,6 +116,8 @@ class Scatter(Library, name="scatter"):
 
     axes: tuple[int, ...]
 
+    takes_out: ClassVar[bool] = True
+
     def infer(self, *types: TensorType) -> TensorType:
         x, value, *indices = types
         place = Gather(self.axes).infer(x, *indices).shape
@@ -107,10 +128,15 @@ class Scatter(Library, name="scatter"):
             )
         return x
 
-    def reference(self, *arrays: Any) -> Any:
+    def reference(self, *arrays: Any, out: Any = None) -> Any:
         x, value, *indices = arrays
-        result = np.array(x)
+        apart = out is not None and not any(np.may_share_memory(out, a) for a in arrays)
+        result = out if apart else np.array(x)
+        if apart:
+            np.copyto(out, x)
         result[Gather(self.axes).key(indices)] = value
+        if out is not None and not apart:
+            np.copyto(out, result)
         return result
 
     @classmethod

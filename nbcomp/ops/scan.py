@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,12 +41,14 @@ class Scan(Library, name="scan"):
     fn: str
     axis: int
 
+    takes_out: ClassVar[bool] = True
+
     def infer(self, *types: TensorType) -> TensorType:
         return types[0]
 
-    def reference(self, *arrays: Any) -> Any:
+    def reference(self, *arrays: Any, out: Any = None) -> Any:
         x = np.asarray(arrays[0])
-        return getattr(np, self.fn).accumulate(x, self.axis, dtype=x.dtype)
+        return getattr(np, self.fn).accumulate(x, self.axis, dtype=x.dtype, out=out)
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:

@@ -54,12 +54,17 @@ class Sort(AlongAxis, name="sort"):
 
     kind: str | None = None
 
+    takes_out: ClassVar[bool] = True
+
     def infer(self, *types: TensorType) -> TensorType:
         return types[0]
 
-    def reference(self, *arrays: Any) -> Any:
-        sort: Any = np.sort
-        return sort(arrays[0], self.axis, kind=self.kind)
+    def reference(self, *arrays: Any, out: Any = None) -> Any:
+        result: Any = np.array(arrays[0]) if out is None else out
+        if out is not None:
+            np.copyto(out, arrays[0])
+        result.sort(self.axis, kind=self.kind)
+        return result
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:

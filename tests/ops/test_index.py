@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nbcomp
 from nbcomp.errors import Unsupported
 from nbcomp.graph.ir import Node, apply
-from nbcomp.graph.op import View
+from nbcomp.graph.op import REGISTRY, View
 from nbcomp.ops import values
 from nbcomp.ops.index import assign, basic_index_ops, index, put
 from nbcomp.ops.move import BroadcastTo, Diagonal, ExpandDims, Reshape, Slice, Squeeze, Transpose
@@ -279,3 +280,29 @@ def test_nothing_warns() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         index(input_node(np.ones(3)), integers(0, 1))
+
+
+@pytest.mark.parametrize("op", [op for op in REGISTRY.values() if getattr(op, "takes_out", False)])
+def test_results_that_are_written_where_they_go(op: Any) -> None:
+    """As the result that is made anew, also where that is one of the operands."""
+    for sample in op.samples(np.random.default_rng(5)):
+        if sample.op.name == "external":
+            continue
+        arrays = [np.asarray(a) for a in sample.arrays]
+        wanted = sample.op.reference(*arrays)
+        out = np.empty_like(wanted)
+        sample.op.reference(*arrays, out=out)
+        np.testing.assert_array_equal(out, wanted)
+        for k, a in enumerate(arrays):
+            if (a.dtype, a.shape) == (wanted.dtype, wanted.shape):
+                shared = [x.copy() for x in arrays]
+                sample.op.reference(*shared, out=shared[k])
+                np.testing.assert_array_equal(shared[k], wanted)
+
+
+def test_indices_out_of_range_are_numpys_errors() -> None:
+    take = nbcomp.jit(lambda x, i: x[i])
+    for places in ([5], [0, -6], [2**40]):
+        with pytest.raises(IndexError, match="out of bounds"):
+            take(np.ones((5, 3)), np.array(places))
+    np.testing.assert_array_equal(take(np.eye(5), np.array([-5, 4])), np.eye(5)[[0, 4]])
