@@ -357,6 +357,8 @@ class _Fuser:
                 return ""
             if producer.space == space and all(i.shape == space for i in seen):
                 return ""
+        if not all(map(_aligned, seen)) and _follows_windows(producer):
+            return "it is computed while what it is made from is in registers"
         paths = {_path(i) for i in seen}
         if self.private(producer, draft):
             cheap = sum(n.op.cost for n in producer.nodes) <= CHEAP
@@ -773,6 +775,12 @@ def _stages(node: Node) -> tuple[Kind, ...]:
         return ("map", "pieces")
     generated = isinstance(node.op, Windowed) or getattr(node.op, "generated", False)
     return ("map",) if generated else ("map", "reduce")
+
+
+def _follows_windows(draft: _Draft) -> bool:
+    """Whether a group works on the elements of a convolution that it may be the end of."""
+    operands = (base_of(i) for n in draft.nodes for i in n.inputs)
+    return any(isinstance(i.op, ChannelsLast) for i in operands)
 
 
 def follows(node: Node, shape: tuple[int, ...], rank: int) -> bool:
