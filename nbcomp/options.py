@@ -31,6 +31,7 @@ OPTIMISATIONS = (
     Optimisation("blas", "graph", "float products by BLAS, where it is faster"),
     Optimisation("generate", "graph", "float products by loops, where they are faster"),
     Optimisation("choose_windows", "graph", "convolutions and pools as loops over their windows"),
+    Optimisation("choose_recurrences", "graph", "recurrent layers as loops over their steps"),
     Optimisation("narrow_products", "graph", "products of bytes without widening them first"),
     Optimisation("algebra", "graph", "exact identities"),
     Optimisation("fold", "graph", "constants computed once"),

@@ -35,6 +35,7 @@ from nbcomp.graph.passes.layout import choose_layout
 from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.narrow import narrow_products, round_products
 from nbcomp.graph.passes.products import call_products, choose_products, generate_products
+from nbcomp.graph.passes.recurrences import choose_recurrences
 from nbcomp.graph.passes.share import share
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.graph.passes.windows import choose_windows
@@ -68,6 +69,7 @@ R = TypeVar("R", Graph, FusedGraph)
 
 GRAPH_PASSES: tuple[Pass, ...] = (
     choose_windows,
+    choose_recurrences,
     expand,
     narrow_products,
     choose_products,

@@ -12,6 +12,7 @@ family:
     Contract     none        matrix products, to a library or to loops
     Windowed     none        a value for each window of an image: sums of products, maxima
     ChannelsLast none        the same of an image whose channels come last
+    Recurrence   `step`      a sequence of states, each made from the one before
     Library      none        runs `reference` itself: a visible library call
     Composite    `expand`    simpler operators
 
@@ -242,6 +243,32 @@ class ChannelsLast(Windowed):
 
 
 @dataclass(frozen=True)
+class Recurrence(Op):
+    """The states of a sequence, each made from the one before: one loop is generated for it.
+
+    Operands: gates (steps, batch, G · hidden), the initial states, packed weights (blocks, hidden,
+    G, block), perhaps a bias.  Fields as those of `recurrent`.
+    """
+
+    kind: str = ""
+    backwards: bool = False
+
+    @property
+    def states(self) -> int:
+        """Arrays of state."""
+        raise NotImplementedError
+
+    @property
+    def gates(self) -> int:
+        """Gates of a unit."""
+        raise NotImplementedError
+
+    def step(self, given: tuple[Node, ...], own: tuple[Node, ...], states: Any) -> tuple[Node, ...]:
+        """The new states of a unit, from both parts of its gates and its states: all 0-d."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
 class Library(Op):
     """Runs its NumPy `reference`: a visible call of a library routine.
 
@@ -270,6 +297,10 @@ class Composite(Op):
 
     def windowed(self, *inputs: Node) -> Node | None:
         """The same by operators over windows (`Windowed`), if it is one of those."""
+        return None
+
+    def looped(self, *inputs: Node) -> Node | None:
+        """The same as one loop over a sequence (`Recurrence`), if it is that."""
         return None
 
     def infer(self, *types: TensorType) -> TensorType:

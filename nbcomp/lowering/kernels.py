@@ -24,6 +24,7 @@ from nbcomp.lowering.convolution import Convolution, is_convolution
 from nbcomp.lowering.group import AXES, GroupLowering, Lowered
 from nbcomp.lowering.maps import Maps
 from nbcomp.lowering.pooling import Channelwise, is_channelwise
+from nbcomp.lowering.recurrence import Steps
 from nbcomp.lowering.reductions import BLOCK, SPLIT
 from nbcomp.lowering.rows import Rows
 from nbcomp.lowering.writer import Writer
@@ -46,6 +47,7 @@ def lower(group: Group, names: dict[Node, str], free: set[Node] | None = None) -
     kinds: dict[str, type[GroupLowering]] = {
         **{"map": _Map, "pieces": _Pieces, "reduce": _Reduce},
         "attention": Attention,
+        "recurrence": Steps,
     }
     return kinds.get(group.kind, GroupLowering)(group, names, free or set()).run()
 

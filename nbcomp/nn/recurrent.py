@@ -1,7 +1,7 @@
 """Recurrent layers: PyTorch's names, arguments and layouts (gates in its order, one above another).
 
-A sequence is a Python loop over its steps: captured, the steps are written out.  What does not
-depend on the state, the product of the whole input with its weights, is one product for all steps.
+What does not depend on the state, the product of the whole input with its weights, is one product
+for all steps; the steps are one operator, `recurrent`.
 """
 
 from __future__ import annotations
@@ -13,43 +13,17 @@ import numpy as np
 
 from nbcomp.nn import functional as F
 from nbcomp.nn import init
+from nbcomp.nn.function import Described, function
 from nbcomp.nn.module import Module
-
-# One step, from the gates of the input and the state to the new state.  `gates` are x @ W_ih.T +
-# b_ih; `weight` and `bias` are those of the state.
+from nbcomp.ops.recurrent import Recurrent
 
 
-def _plain(function: Any, gates: Any, state: Any, weight: Any, bias: Any) -> Any:
-    return (function(gates + F.linear(state[0], weight, bias)),)
-
-
-def _rnn_tanh(gates: Any, state: Any, weight: Any, bias: Any) -> Any:
-    """h' = tanh(gates + h Wᵀ + b)"""
-    return _plain(np.tanh, gates, state, weight, bias)
-
-
-def _rnn_relu(gates: Any, state: Any, weight: Any, bias: Any) -> Any:
-    """h' = relu(gates + h Wᵀ + b)"""
-    return _plain(F.relu, gates, state, weight, bias)
-
-
-def _lstm(gates: Any, state: Any, weight: Any, bias: Any) -> Any:
-    """Gates: input, forget, cell, output.  Hochreiter and Schmidhuber, Long Short-Term Memory,
-    1997."""
-    h, c = state
-    i, f, g, o = np.split(gates + F.linear(h, weight, bias), 4, axis=-1)
-    new = F.sigmoid(f) * c + F.sigmoid(i) * np.tanh(g)
-    return F.sigmoid(o) * np.tanh(new), new
-
-
-def _gru(gates: Any, state: Any, weight: Any, bias: Any) -> Any:
-    """Gates: reset, update, new.  Cho et al., Learning Phrase Representations, arXiv:1406.1078."""
-    (h,) = state
-    r, z, n = np.split(gates, 3, axis=-1)
-    own_r, own_z, own_n = np.split(F.linear(h, weight, bias), 3, axis=-1)
-    update = F.sigmoid(z + own_z)
-    new = np.tanh(n + F.sigmoid(r + own_r) * own_n)
-    return ((1 - update) * new + update * h,)
+@function
+def recurrent(
+    gates: Any, states: Any, weight: Any, bias: Any, kind: str, backwards: bool = False
+) -> Described:
+    """The states after each step, (states, steps, batch, hidden); see `ops.recurrent`."""
+    return Recurrent(kind, backwards), (gates, *states, weight, bias)
 
 
 def _zeros(x: Any, *shape: int) -> Any:
@@ -65,7 +39,7 @@ class _Recurrent(Module):
 
     gates: ClassVar[int] = 1  # the state's size is multiplied by it in the weights
     states: ClassVar[int] = 1  # arrays of state
-    step: ClassVar[Any] = None
+    kind: str = "tanh"
 
     def __init__(
         self,
@@ -139,12 +113,9 @@ class _Recurrent(Module):
         bias_hh = getattr(self, f"bias_hh{suffix}") if self.bias else None
         gates = F.linear(x, getattr(self, f"weight_ih{suffix}"), bias_ih)
         weight = getattr(self, f"weight_hh{suffix}")
-        outputs: list[Any] = []
-        steps = range(x.shape[0])
-        for t in reversed(steps) if backwards else steps:
-            state = self.step(gates[t], state, weight, bias_hh)
-            outputs.append(state[0])
-        return np.stack(outputs[::-1] if backwards else outputs), state
+        states = recurrent(gates, state, weight, bias_hh, self.kind, backwards)
+        last = 0 if backwards else -1
+        return states[0], tuple(states[k, last] for k in range(self.states))
 
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]
@@ -160,29 +131,24 @@ class _Recurrent(Module):
 class RNN(_Recurrent):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it."""
 
-    step = staticmethod(_rnn_tanh)
-
     def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
         self.nonlinearity = nonlinearity
-        if nonlinearity not in _RNN:
+        if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
-        self.step = _RNN[nonlinearity]  # type: ignore[misc]
+        self.kind = nonlinearity
         super().__init__(*args, **kwargs)
-
-
-_RNN = {"tanh": _rnn_tanh, "relu": _rnn_relu}
 
 
 class LSTM(_Recurrent):
     """Long short-term memory; its state is a pair (h, c)."""
 
-    gates, states, step = 4, 2, staticmethod(_lstm)
+    gates, states, kind = 4, 2, "lstm"
 
 
 class GRU(_Recurrent):
     """Gated recurrent units."""
 
-    gates, step = 3, staticmethod(_gru)
+    gates, kind = 3, "gru"
 
 
 # -------------------------------------------------------------------------------------- cells
@@ -193,7 +159,7 @@ class _Cell(Module):
 
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
-    step: ClassVar[Any] = None
+    kind: str = "tanh"
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = np.float32
@@ -216,7 +182,11 @@ class _Cell(Module):
             state = (_zeros(x, *x.shape[:-1], self.hidden_size),) * int(self.states)
         states = state if isinstance(state, tuple | list) else (state,)
         gates = F.linear(x, self.weight_ih, self.bias_ih)
-        new = self.step(gates, states, self.weight_hh, self.bias_hh)
+        lead = x.shape[:-1]
+        rows = np.reshape(gates, (1, -1, gates.shape[-1]))
+        flat = [np.reshape(s, (-1, s.shape[-1])) for s in states]
+        found = recurrent(rows, flat, self.weight_hh, self.bias_hh, self.kind)
+        new = tuple(np.reshape(found[k, 0], (*lead, self.hidden_size)) for k in range(len(flat)))
         return new if len(new) > 1 else new[0]
 
     def extra_repr(self) -> str:
@@ -226,23 +196,21 @@ class _Cell(Module):
 class RNNCell(_Cell):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it."""
 
-    step = staticmethod(_rnn_tanh)
-
     def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
         self.nonlinearity = nonlinearity
-        if nonlinearity not in _RNN:
+        if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
-        self.step = _RNN[nonlinearity]  # type: ignore[misc]
+        self.kind = nonlinearity
         super().__init__(*args, **kwargs)
 
 
 class LSTMCell(_Cell):
     """One step of an LSTM: takes and gives (h, c)."""
 
-    gates, states, step = 4, 2, staticmethod(_lstm)
+    gates, states, kind = 4, 2, "lstm"
 
 
 class GRUCell(_Cell):
     """One step of a GRU."""
 
-    gates, step = 3, staticmethod(_gru)
+    gates, kind = 3, "gru"

@@ -19,6 +19,7 @@ from nbcomp.graph.op import (
     Library,
     Op,
     Piecewise,
+    Recurrence,
     Reduce,
     Sample,
     Source,
@@ -31,7 +32,7 @@ from nbcomp.types import TensorType
 from tests.ops.evaluate import input_node, of_expr, of_nodes, same
 
 FORMS = (
-    *(Elementwise, View, Piecewise, Reduce, Source, Contract, Windowed),
+    *(Elementwise, View, Piecewise, Reduce, Source, Contract, Windowed, Recurrence),
     *(Library, Composite, Reshape),
 )
 OPS = {n: op for n, op in REGISTRY.items() if op.__module__.startswith("nbcomp.ops")}

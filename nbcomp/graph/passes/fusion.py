@@ -26,6 +26,7 @@ from nbcomp.graph.op import (
     Input,
     Library,
     Piecewise,
+    Recurrence,
     Reduce,
     Source,
     View,
@@ -52,7 +53,16 @@ HINTS = {
     "they run over different shapes": "operands of one shape would share a loop",
 }
 
-Kind = Literal["map", "reduce", "attention", "pieces", "contract", "library", "control"]
+# Kinds of groups that nothing joins.
+APART = {
+    "library": "a library routine works on whole arrays",
+    "control": "loops are run as they were written",
+    "recurrence": "a loop over steps works on whole arrays",
+}
+
+Kind = Literal[
+    "map", "reduce", "attention", "pieces", "contract", "recurrence", "library", "control"
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +186,7 @@ class _Fuser:
         """Nodes that need memory whatever fuses: results, and what reshapes and libraries read."""
         found = {storage(n) for n in self.graph.outputs}
         for node in self.graph.nodes:
-            whole = isinstance(node.op, Library | Contract | Windowed | Control)
+            whole = isinstance(node.op, Library | Contract | Windowed | Recurrence | Control)
             if node.op.name == "reshape" or whole:
                 found.update(storage(base_of(i)) for i in node.inputs)
         return found
@@ -243,6 +253,8 @@ class _Fuser:
         kind: Kind = "contract" if isinstance(op, Contract | Windowed) else "library"
         if isinstance(op, Control):
             kind = "control"
+        if isinstance(op, Recurrence):
+            kind = "recurrence"
         return _Draft(kind, [node], node.shape, mask=bit)
 
     def late(self, node: Node, draft: _Draft, producer: _Draft) -> bool:
@@ -303,10 +315,9 @@ class _Fuser:
 
     def why_not(self, node: Node, draft: _Draft, producer: _Draft) -> str:
         """Why the producer cannot join the group of `node`; empty if it can."""
-        if producer.kind == "library" or draft.kind == "library":
-            return "a library routine works on whole arrays"
-        if producer.kind == "control" or draft.kind == "control":
-            return "loops are run as they were written"
+        for kind, why in APART.items():
+            if kind in (producer.kind, draft.kind):
+                return why
         if producer.kind == "contract":
             return "the product is needed whole first"  # may join at the end (`absorb_contracts`)
         if draft.kind == "contract":
@@ -663,7 +674,8 @@ def kernel_name(nodes: list[Node], outputs: list[Node]) -> str:
     heavy = [
         n.op.name
         for n in nodes
-        if isinstance(n.op, Reduce | Contract | Windowed | Piecewise | Library) or n.op.cost > 4
+        if isinstance(n.op, Reduce | Contract | Windowed | Piecewise | Recurrence | Library)
+        or n.op.cost > 4
     ]
     parts = list(dict.fromkeys(heavy)) or telling
     return "_".join(parts[:4])

@@ -15,6 +15,7 @@ from nbcomp.graph.op import (
     Elementwise,
     Input,
     Library,
+    Recurrence,
     Source,
     View,
     Windowed,
@@ -114,6 +115,8 @@ def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
     if isinstance(node.op, Contract):
         along = not node.op.narrow or _along(inputs[0])
         return [not _matrix(inputs[0]) or not along, not _matrix(inputs[1])]
+    if isinstance(node.op, Recurrence):
+        return [not _contiguous(i) for i in inputs]
     if isinstance(node.op, Windowed):
         return [element_strides(inputs[0]) is None, *(not _contiguous(i) for i in inputs[1:])]
     return [False] * len(inputs)
@@ -129,6 +132,8 @@ def _why_whole(node: Node) -> tuple[str, str]:
             return "functions of C get their operands in C order", order
         who = "a routine in Python" if node.op.brought else f"NumPy's {node.op.name}"
         return f"{who} takes whole arrays", ""
+    if isinstance(node.op, Recurrence):
+        return "a loop over steps takes whole arrays in C order", order
     if isinstance(node.op, Windowed):
         return f"{node.op.name} walks over an array with plain strides", order
     if isinstance(node.op, Contract) and node.op.narrow:

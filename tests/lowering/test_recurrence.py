@@ -1,0 +1,111 @@
+"""Recurrent layers as one loop over their steps: NumPy's answer for any size and kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp import nn
+from nbcomp.graph.op import Recurrence
+from nbcomp.levels import levels
+from nbcomp.options import Options
+from nbcomp.pipeline import compile_for
+
+BOUND = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-13}
+
+
+def loops(made: Any) -> int:
+    return sum(isinstance(n.op, Recurrence) for n in made.graph.nodes)
+
+
+def near(got: Any, wanted: Any) -> bool:
+    pairs = zip(_flat(got), _flat(wanted), strict=True)
+    return all(
+        a.shape == b.shape and a.dtype == b.dtype and np.abs(a - b).max() <= BOUND[a.dtype]
+        for a, b in pairs
+    )
+
+
+def _flat(value: Any) -> list[Any]:
+    return [value] if isinstance(value, np.ndarray) else [a for v in value for a in _flat(v)]
+
+
+def drawn(seed: int) -> tuple[Any, tuple[Any, ...]]:
+    rng = np.random.default_rng(seed)
+    kind = [nn.LSTM, nn.GRU, nn.RNN][seed % 3]
+    size, hidden = (int(rng.integers(1, n)) for n in (20, 75))
+    steps, batch = int(rng.integers(3, 12)), int(rng.integers(1, 6))
+    options: dict[str, Any] = {"bidirectional": bool(rng.integers(2)), "bias": rng.random() < 0.8}
+    if kind is nn.RNN and rng.integers(2):
+        options["nonlinearity"] = "relu"
+    dtype = [np.float32, np.float64][int(rng.integers(2))]
+    layers = int(rng.integers(1, 3))
+    model = kind(size, hidden, layers, dtype=dtype, **options)
+    x = rng.standard_normal((steps, batch, size)).astype(dtype)
+    if rng.integers(2):
+        return model, (x,)
+    count = layers * (2 if options["bidirectional"] else 1)
+    state = rng.standard_normal((count, batch, hidden)).astype(dtype)
+    return model, (x, (state, state * 0.5) if kind is nn.LSTM else state)
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_drawn_layers_are_numpys(seed: int) -> None:
+    model, given = drawn(seed)
+    made = nbcomp.compile(model, *given)
+    assert loops(made) == model.num_layers * (2 if model.bidirectional else 1)
+    assert near(made(*given), model(*given))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_level_gives_the_answer(seed: int) -> None:
+    model = (nn.LSTM, nn.GRU)[seed](3, 9)
+    x = np.random.default_rng(seed).standard_normal((5, 2, 3)).astype(np.float32)
+    made = nbcomp.compile(model, x)
+    for name, run in levels(made):
+        assert near(run(x), model(x)), name
+
+
+def test_changed_weights_are_seen() -> None:
+    model, x = nn.LSTM(4, 20), np.ones((6, 1, 4), np.float32)
+    function = nbcomp.jit(model)
+    before = function(x)[0]
+    model.weight_hh_l0[...] *= 2
+    assert not np.array_equal(function(x)[0], before)
+    assert near(function(x), model(x))
+
+
+def test_compiled_once_however_long() -> None:
+    short, long = (np.zeros((n, 1, 8), np.float32) for n in (8, 400))
+    model = nn.GRU(8, 16)
+    kernels = [len(nbcomp.compile(model, x).kernels) for x in (short, long)]
+    assert kernels[0] == kernels[1]
+
+
+def test_left_out_the_steps_are_written_out() -> None:
+    model, given = drawn(0)
+    options = Options(without=frozenset({"choose_recurrences"}))
+    made = compile_for("llvm", options)(model, *given)
+    assert not loops(made)
+    assert near(made(*given), model(*given))
+
+
+def test_nan_spreads_as_in_numpy() -> None:
+    model, x = nn.LSTM(4, 20), np.ones((6, 2, 4), np.float32)
+    x[2, 1] = np.nan
+    got, wanted = nbcomp.compile(model, x)(x)[0], model(x)[0]
+    assert np.array_equal(np.isnan(got), np.isnan(wanted))
+
+
+@pytest.mark.parametrize(("state", "words"), [
+    ((1, 3, 20), "initial state"), ((1, 2, 19), "initial state"),
+])  # fmt: skip
+def test_states_that_do_not_fit_are_refused(state: tuple[int, ...], words: str) -> None:
+    model, x = nn.GRU(4, 20), np.ones((6, 2, 4), np.float32)
+    with pytest.raises(ValueError, match=words):
+        model(x, np.zeros(state, np.float32))
+    with pytest.raises(ValueError, match=words):
+        nbcomp.jit(model)(x, np.zeros(state, np.float32))
