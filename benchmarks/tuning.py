@@ -3,9 +3,10 @@
     python -m benchmarks.tuning [--seconds 30] [--kernels gemm,softmax] [--seed 0]
 
 Each starts without a record.  The default schedule and the one that was found take turns at the
-end, in this process, as in a call; the table has their medians and the ratio, the trials per second
-of search, and the rank correlation of the learned cost model with measurements it has not seen,
-of the kernel with the most trials.
+end, in this process, as in a call; the table has their medians and the ratio, the limit that the
+machine sets (`benchmarks.floors`) over what the default schedule takes undisturbed, the trials per
+second of search, and the rank correlation of the learned cost model with measurements it has not
+seen, of the kernel with the most trials.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
+from benchmarks.floors import Floor, floor_of
 from nbcomp.display.view.words import seconds as duration
+from nbcomp.jitted import jit
 from nbcomp.measure.timing import Neighbours
 from nbcomp.nn import functional as F
 from nbcomp.tuning.result import Tuned
@@ -78,10 +81,19 @@ SUBJECTS = (
     Subject("attention", attention, ((8, 256, 64),) * 3),
 )
 
-HEAD = "kernel        | NumPy    | default  | tuned    | gain (quartiles)  | trials | per s | rank"
+HEAD = (
+    "kernel        | NumPy    | default  | tuned    | gain (quartiles)  | of the limit        "
+    "| trials | per s | rank"
+)
+NEAR = 0.95  # of the limit
 
 
-def line(name: str, tuned: Tuned) -> str:
+def of_limit(tuned: Tuned, floor: Floor) -> float:
+    """The share of the limit that the default schedules reach where nothing disturbs them."""
+    return floor.seconds / sum(k.state.calls * k.state.default for k in tuned.kernels)
+
+
+def line(name: str, tuned: Tuned, floor: Floor) -> str:
     """A row of the table."""
     assert tuned.default
     own = tuned.own or tuned.default
@@ -93,20 +105,23 @@ def line(name: str, tuned: Tuned) -> str:
     numpy = duration(tuned.numpy.median) if tuned.numpy else ""
     return (
         f"{name:<13} | {numpy:>8} | {duration(tuned.default.median):>8} | "
-        f"{duration(own.median):>8} | {gain:<17} | {tuned.trials:>6} | {tuned.rate:>5.1f} | "
+        f"{duration(own.median):>8} | {gain:<17} | "
+        f"{100 * of_limit(tuned, floor):>3.0f} % {floor.by:<13} | "
+        f"{tuned.trials:>6} | {tuned.rate:>5.1f} | "
         f"{'' if math.isnan(rank) else f'{rank:.2f}'}"
     )
 
 
-def summary(found: Sequence[Tuned]) -> str:
-    """The geometric mean of the gains, and how many there were."""
+def summary(found: Sequence[Tuned], floors: Sequence[Floor]) -> str:
+    """The geometric mean of the gains, how many there were, and how many were at the limit."""
     changes = [t.change.median if t.change else 1.0 for t in found]
+    at_limit = sum(of_limit(t, f) >= NEAR for t, f in zip(found, floors, strict=True))
     mean = math.exp(-sum(map(math.log, changes)) / len(changes))
     gained = sum(c < SAME for c in changes)
     slower = sum(c > 1.0 for c in changes)
     return (
         f"Geometric mean of the gains: {mean:.2f}; {gained} of {len(changes)} kernels gained, "
-        f"{slower} ended slower than by default."
+        f"{slower} ended slower than by default; {at_limit} were at their limit by default."
     )
 
 
@@ -123,14 +138,15 @@ def main() -> None:
     os.environ["NBCOMP_RECORD"] = "off"
     where = f"{machine.processor()}, {machine.cores()} cores"
     print(f"{where}; {chosen.seconds:g} s each\n\n{HEAD}", flush=True)
-    found, neighbours = [], Neighbours()
+    found, floors, neighbours = [], [], Neighbours()
     for subject in SUBJECTS:
         if subject.name in names:
             arguments = subject.arguments()
             tuned = tune(subject.function, *arguments, seconds=chosen.seconds, seed=chosen.seed)
-            print(line(subject.name, tuned), flush=True)
+            floors.append(floor_of(jit(subject.function).compile(*arguments), arguments))
+            print(line(subject.name, tuned, floors[-1]), flush=True)
             found.append(tuned)
-    print(f"\n{summary(found)}")
+    print(f"\n{summary(found, floors)}")
     print(f"Other programs kept {neighbours.cores():.1f} cores busy meanwhile.")
 
 

@@ -184,8 +184,9 @@ class For:
     """for var in 0..extent: body
 
     kind: how the iterations run; the meaning is that of "serial".  "parallel" (only as a stage):
-    iterations are independent and spread over the cores.  "vector": iterations are SIMD lanes,
-    `unroll` vectors at a time, the rest under a mask; an `Accumulate` into something that does not
+    iterations are independent and spread over the cores.  "vector": iterations are SIMD lanes, as
+    many as the machine's vectors have but no more than `lanes` (0: whatever these are), `unroll`
+    vectors at a time, the rest under a mask; an `Accumulate` into something that does not
     depend on `var` keeps one accumulator per lane and combines them in a fixed tree.  "unroll": all
     iterations are written out (a constant extent).  "instruction": the loop, with all that is in
     it, is one instruction, by its name in `loop.intrinsics`, where the CPU has that.  note: what
@@ -200,6 +201,7 @@ class For:
     location: Location | None = None
     note: str = ""
     instruction: str = ""
+    lanes: int = 0
 
 
 @dataclass(frozen=True, eq=False)

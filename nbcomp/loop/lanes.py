@@ -7,8 +7,8 @@ from nbcomp.sizes import Size
 
 
 def lanes_of(stmt: For, vector_bytes: int) -> int:
-    """Lanes of a vector loop: as many as the widest element it computes with allows, and half or
-    less of them where that is enough for all iterations."""
+    """Lanes of a vector loop: as many as the widest element it computes with allows and the loop
+    asks for, and half or less of them where that is enough for all iterations."""
     widest = 1
     for s in walk(stmt.body):
         if isinstance(s, Store | Accumulate):
@@ -16,6 +16,8 @@ def lanes_of(stmt: For, vector_bytes: int) -> int:
         elif isinstance(s, Let):
             widest = max(widest, _widest(s.value))
     lanes = max(2, vector_bytes // widest)
+    if stmt.lanes:
+        lanes = min(lanes, stmt.lanes)
     if isinstance(stmt.extent, Affine) and not stmt.extent.terms:
         extent = stmt.extent.constant
         while not isinstance(extent, Size) and lanes > 2 and extent <= lanes // 2:

@@ -217,6 +217,7 @@ def _head(stmt: Stmt) -> str:
             kind = "" if stmt.kind == "serial" else f" {stmt.kind}"
             kind += f" {stmt.instruction}" if stmt.instruction else ""
             unroll = f" unroll {stmt.unroll}" if stmt.unroll > 1 else ""
+            unroll += f" lanes {stmt.lanes}" if stmt.lanes else ""
             note = f"  // {stmt.note}" if stmt.note else ""
             return f"for {stmt.var} in 0..{print_expr(stmt.extent)}{kind}{unroll}:{note}"
         case If():

@@ -32,6 +32,13 @@ def usual(name: str, usual: V, options: Sequence[V]) -> V:
     return usual
 
 
+def half_width(decide: Decide, loop: str, lanes: int) -> int:
+    """How many lanes the vectors of a loop have: what the machine's hold, or half of that, which
+    pays where lengths are odd numbers of halves, or where a CPU does two halves at once anyway."""
+    options = (lanes // 2, lanes) if lanes >= 4 else (lanes,)
+    return decide(f"lanes of {loop}", lanes, options)
+
+
 def among(usual: int, options: Iterable[int], most: int | None = None) -> tuple[int, ...]:
     """Numbers to choose from, in order, up to `most`; the usual one is always there.
 

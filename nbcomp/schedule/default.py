@@ -31,7 +31,7 @@ from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
-from nbcomp.schedule.decisions import Decide, among, usual
+from nbcomp.schedule.decisions import Decide, among, half_width, usual
 from nbcomp.schedule.products import block_products
 from nbcomp.schedule.rewriting import find
 from nbcomp.schedule.sums import block_sums
@@ -43,11 +43,13 @@ PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is spl
 BLOCKS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)  # what else may pay
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128)  # of an outer loop that one core takes at a time
 TILE = 32  # columns of a block that is read along the other axis: its cache lines stay in reach
-BLOCK_ROWS = 16  # of a block whose columns are written out
+BLOCK_ROWS = 16  # of a block whose columns are written out, or more, so that they fill a vector
+LINE, PAGE = 64, 4096  # bytes of a cache line, and of all lines of a way of the first cache
 TILES = (8, 16, 32, 64, 128, 256)
 VECTORS = (1, 2, 3, 4, 6, 8, 12, 16)  # in flight
 FEW = 64  # iterations of a loop that may be over before its vectors pay
 SHORT = 8  # a loop this short is written out, and the loop around it vectorised
+TURNED = 16  # one this short, if its elements are then turned in registers
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 
 
@@ -126,11 +128,11 @@ def _merge_stage(kernel: Kernel, position: int) -> Kernel:
 def tile(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Walk blocks of two axes where the inner loop strides through what the outer walks along."""
     for position in range(len(kernel.stages)):
-        kernel = _tile_stage(kernel, position, decide)
+        kernel = _tile_stage(kernel, position, machine, decide)
     return kernel
 
 
-def _tile_stage(kernel: Kernel, position: int, decide: Decide) -> Kernel:
+def _tile_stage(kernel: Kernel, position: int, machine: Machine, decide: Decide) -> Kernel:
     """Otherwise every element read brings a cache line of which the rest is gone when needed."""
     stage = kernel.stages[position]
     if not isinstance(stage, For) or len(stage.body) != 1:
@@ -140,14 +142,14 @@ def _tile_stage(kernel: Kernel, position: int, decide: Decide) -> Kernel:
         return kernel
     if cost.has_accumulate(inner.body):
         return kernel
-    strides = [(_stride(e, stage.var), _stride(e, inner.var)) for e in _loads(inner.body)]
-    turned = any(abs(across) == 1 and abs(along) > 1 for across, along in strides)
+    turned = _turned(stage, inner)
     extents = [cost.extent_of(loop) for loop in (stage, inner)]
     if (is_open(extents) and not turned) or any(n < TILE for n in extents):
         return kernel
-    rows, columns = _tile_of(stage, inner, turned, decide)
+    rows, columns = _tile_of(stage, inner, turned, machine, decide)
     try:
-        tiled = _tiled(kernel, stage.var, inner.var, rows, columns)
+        whole = columns == SHORT or (columns == TURNED and turned is not None)
+        tiled = _tiled(kernel, stage.var, inner.var, rows, columns, whole)
     except ScheduleError:
         return kernel
     if columns:
@@ -155,28 +157,45 @@ def _tile_stage(kernel: Kernel, position: int, decide: Decide) -> Kernel:
     return tiled
 
 
-def _tile_of(outer: For, inner: For, turned: bool, decide: Decide) -> tuple[int, int]:
+def _tile_of(
+    outer: For, inner: For, turned: Load | None, machine: Machine, decide: Decide
+) -> tuple[int, int]:
     """Rows and columns of a block; 0 for an axis that is not cut.
 
     With as many rows as there are, only the columns are cut.  Columns few enough to be written out
-    become vectors along the rows, turned in registers.
+    become vectors along the rows, turned in registers: eight, whose vectors stay there, or as many
+    as a cache line has where lines below each other push each other out of the first cache.
     """
     sizes = (0, *TILES)
-    usual_columns = SHORT if turned else 0
+    usual_columns = 0
+    if turned:
+        size, step = turned.dtype.itemsize, _stride(turned, inner.var)
+        crowded = not is_open((step,)) and step * size % PAGE == 0
+        usual_columns = max(SHORT, min(TURNED, LINE // size)) if crowded else SHORT
     columns = among(usual_columns, sizes, cost.extent_of(inner) // 2)
     width = decide(f"columns of a block of {outer.var}, {inner.var}", usual_columns, columns)
     if not width:
         return 0, 0
-    usual_rows = BLOCK_ROWS if width == SHORT and turned else 0
+    usual_rows = 0
+    if turned and width in (SHORT, TURNED):
+        usual_rows = max(BLOCK_ROWS, machine.vector_bytes // turned.dtype.itemsize)
     rows = among(usual_rows, sizes, cost.extent_of(outer) // 2)
     return decide(f"rows of a block of {outer.var}, {inner.var}", usual_rows, rows), width
 
 
-def _tiled(kernel: Kernel, outer: str, inner: str, rows: int, columns: int) -> Kernel:
+def _turned(outer: For, inner: For) -> Load | None:
+    """What is read along the outer of two loops, and across the inner one, if anything is."""
+    for e in _loads(inner.body):
+        if abs(_stride(e, outer.var)) == 1 and abs(_stride(e, inner.var)) > 1:
+            return e
+    return None
+
+
+def _tiled(kernel: Kernel, outer: str, inner: str, rows: int, columns: int, whole: bool) -> Kernel:
     if not columns:
         return kernel
     rest = cost.extent_of(find(kernel, inner)) % columns
-    if columns == SHORT and rest:  # only whole blocks can be written out
+    if whole and rest:  # only whole blocks can be written out
         kernel = _noted(steps.peel(kernel, inner, rest), f'peel("{inner}", {rest})')
         kernel = _noted(steps.distribute(kernel, outer), f'distribute("{outer}")')
     if rows:
@@ -231,7 +250,7 @@ def unroll(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Write short inner loops out, so that the longer loop around them can have the lanes."""
     for stage in kernel.stages:
         for loop, parent in _innermost(stage):
-            if parent is None or not _short(loop):
+            if parent is None or not _short(loop, TURNED if _turned(parent, loop) else SHORT):
                 continue
             if not decide(f"write out {loop.var}", int(_better_outside(loop, parent)), (0, 1)):
                 continue
@@ -251,14 +270,15 @@ def _better_outside(loop: For, parent: For) -> bool:
         return False
     if not alone or cost.has_accumulate(loop.body):
         return False
-    return cost.extent_of(parent) > cost.extent_of(loop)
+    short = cost.extent_of(loop) - (_turned(parent, loop) is not None)
+    return cost.extent_of(parent) > short
 
 
-def _short(loop: For) -> bool:
-    """Whether a loop has few iterations, as many each time."""
+def _short(loop: For, most: int) -> bool:
+    """Whether a loop has so few iterations, as many each time."""
     if not isinstance(loop.extent, Affine) or loop.extent.terms:
         return False
-    return not isinstance(loop.extent.constant, Size) and loop.extent.constant <= SHORT
+    return not isinstance(loop.extent.constant, Size) and loop.extent.constant <= most
 
 
 def vectorize(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
@@ -271,12 +291,16 @@ def vectorize(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kerne
             if few and not decide(f"lanes for {loop.var}", 1, (0, 1)):
                 continue
             try:
-                kernel = steps.vectorize(kernel, loop.var)
+                wide = steps.vectorize(kernel, loop.var)
             except ScheduleError as why:
                 remarks.not_vectorized(kernel, loop, why)
                 continue
+            most = lanes_of(find(wide, loop.var), machine.vector_bytes)
+            lanes = half_width(decide, loop.var, most)
+            narrow = "" if lanes == most else f", lanes={lanes}"
+            kernel = steps.vectorize(kernel, loop.var, lanes=lanes) if narrow else wide
             remarks.vectorized(kernel, loop, machine)
-            kernel = _noted(kernel, f'vectorize("{loop.var}")')
+            kernel = _noted(kernel, f'vectorize("{loop.var}"{narrow})')
     return kernel
 
 

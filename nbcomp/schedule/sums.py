@@ -29,7 +29,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.machine import Machine
 from nbcomp.schedule import steps
-from nbcomp.schedule.decisions import Decide, among, usual
+from nbcomp.schedule.decisions import Decide, among, half_width, usual
 from nbcomp.schedule.language import Step
 from nbcomp.schedule.rewriting import constant_extent, find, loop_names
 from nbcomp.sizes import Size
@@ -37,7 +37,7 @@ from nbcomp.sizes import Size
 VECTORS = 3  # of columns in a tile
 ALONE = 8  # where a row of the result shares nothing with the next
 SUMS = {64: 24, 32: 12, 16: 12}  # vectors of sums, by bytes of a vector: the other registers are
-TALL, BROAD = (1, 2, 4, 6, 7, 8, 10, 12, 14, 16), (1, 2, 3, 4, 6, 8)  # for the operands
+TALL, BROAD = (1, 2, 4, 6, 7, 8, 10, 12, 14, 16), (1, 2, 3, 4, 5, 6, 7, 8)  # for the operands
 NARROW = 4  # vectors of columns that one tile covers: its rows are then as many as registers allow
 REGISTERS = {64: 32, 32: 15, 16: 15}  # there, but for one if an element cannot be read by all lanes
 LATENCY = 4  # additions that must be under way for one to end in each cycle
@@ -134,7 +134,8 @@ class _Blocking:
 
     def __init__(self, kernel: Kernel, nest: Nest, machine: Machine, decide: Decide) -> None:
         self.kernel, self.nest, self.machine, self.decide = kernel, nest, machine, decide
-        self.lanes = machine.vector_bytes // nest.sums[0].buffer.dtype.itemsize
+        self.full = machine.vector_bytes // nest.sums[0].buffer.dtype.itemsize
+        self.lanes = half_width(decide, f"a tile of {nest.columns}", self.full)
         self.room = SUMS.get(machine.vector_bytes, min(SUMS.values()))
         self.short = _terms(find(kernel, nest.columns).body) <= TAPS
         self.windows = not nest.rows and self.short and bool(nest.around)
@@ -277,7 +278,8 @@ class _Blocking:
             if any(isinstance(s, For) for s in walk(find(self.kernel, var).body)):
                 self.do("unroll", var)
             else:
-                self.do("vectorize", var, unroll=-(-width // self.lanes))
+                narrow = {} if self.lanes == self.full else {"lanes": self.lanes}
+                self.do("vectorize", var, unroll=-(-width // self.lanes), **narrow)
 
 
 def _terms(body: tuple[Stmt, ...]) -> int:

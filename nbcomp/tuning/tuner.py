@@ -43,7 +43,7 @@ BATCH = 8  # candidates at a time
 TURN = 1.0  # seconds a batch should not exceed
 FINALISTS = 3
 WORTH = 0.97  # of the default's time: what a schedule must be below to be used
-SLOWEST = 1.0  # of the program's time with default schedules: else these stay
+SLOWEST = 0.99  # of the program's time by default: what a program must be below
 REMEMBERED = 2000  # trials of a kernel in the record that are learned from
 PATIENT = 16  # trials without a better one that halve a kernel's claim to the next
 
@@ -350,12 +350,16 @@ class Tuner:
         variants, others = measure_variants(*what, seconds)
         default, own = variants
         timed = own.samples and default.samples
-        faster = timed and ratio(own.samples, default.samples).median < SLOWEST
-        if not (own.same and faster):
+        change = ratio(own.samples, default.samples) if timed else None
+        if not (own.same and change and self.better(change)):
             for kernel in self.kernels:
                 kernel.chosen, kernel.change = kernel.search.trials[0], None
             return self.base, variants, others
         return self.made(options), variants, others
+
+    def better(self, change: Ratio) -> bool:
+        """Whether the program with what was found is faster than that by more than the noise."""
+        return change.median < SLOWEST and change.clear
 
     def found(self, kernel: _Kernel, workers: Runner, chosen: Compiled) -> Found:
         """What became of a kernel; noted in the record as the end of its search."""

@@ -226,3 +226,21 @@ def test_memory_of_the_caller_is_not() -> None:
 def test_an_empty_kernel_is_left_alone() -> None:
     k = Kernel("k", (), (Block(()),))
     assert default_schedule(k, MACHINE).stages == k.stages
+
+
+# ------------------------------------------------------------------------------------ turned blocks
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "tile"),
+    [
+        ((1000, 1000), np.float32, "16, 8"),
+        ((1024, 1024), np.float32, "16, 16"),  # rows a page apart push each other out of the cache
+        ((1024, 1024), np.float64, "16, 8"),
+        ((1000, 1000), np.int16, "32, 8"),  # as many as fill a vector
+        ((2000, 1000), np.int8, "64, 8"),
+    ],
+)
+def test_turned_blocks_suit_elements_and_rows(shape: Any, dtype: Any, tile: str) -> None:
+    found = notes(lambda x: x.T.copy(), np.zeros(shape, dtype))
+    assert found[:3] == [f'tile("i", "j", {tile})', 'unroll("j")', 'vectorize("i")']

@@ -26,6 +26,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.loop.verifier import verify
 from nbcomp.schedule import steps
+from nbcomp.target.llvm.codegen import generate
 from nbcomp.types import FLOAT64, INT64
 from tests.kernels import (
     Array,
@@ -124,6 +125,21 @@ def carried() -> Kernel:
 def test_vectorize(golden: Golden) -> None:
     result = check(nest(), lambda k: steps.vectorize(k, "j", 2), golden)
     assert loops(result) == {"i": "serial", "j": "vector"}
+
+
+@pytest.mark.parametrize("lanes", [2, 8, 16, 64])
+def test_vectors_of_so_many_lanes(lanes: int) -> None:
+    made = check(nest(5, 27), lambda k: steps.vectorize(k, "j", 2, lanes))
+    text = generate(made, 64).text
+    assert f"<{min(lanes, 16)} x float>" in text
+    assert lanes >= 16 or "<16 x float>" not in text
+    check(row_sums(), lambda k: steps.vectorize(k, "r", 4, lanes))
+
+
+def test_lanes_are_a_power_of_two() -> None:
+    for lanes in (1, 3, 12, -4):
+        with pytest.raises(ScheduleError, match=f"j cannot have {lanes} lanes: they are 2, 4, 8"):
+            steps.vectorize(nest(), "j", 1, lanes)
 
 
 def test_vectorize_an_outer_loop() -> None:

@@ -13,8 +13,11 @@ from nbcomp.sizes import Size
 NOTE = 80  # characters of a note on a loop
 
 
-def vectorize(kernel: Kernel, loop: str, unroll: int = 1) -> Kernel:
-    """`for i in 0..n: S(i)`  ->  `for i in 0..n vector unroll u: S(i)`"""
+def vectorize(kernel: Kernel, loop: str, unroll: int = 1, lanes: int = 0) -> Kernel:
+    """`for i in 0..n: S(i)`  ->  `for i in 0..n vector unroll u: S(i)`
+
+    lanes: how many iterations a vector has at most, a power of two; 0: what the machine's can hold.
+    """
 
     def change(found: For) -> Stmt:
         inner = [s.var for s in walk(found.body) if isinstance(s, For) and s.kind == "vector"]
@@ -24,11 +27,13 @@ def vectorize(kernel: Kernel, loop: str, unroll: int = 1) -> Kernel:
             raise ScheduleError(f"a library routine is called inside {loop}")
         if unroll < 1:
             raise ScheduleError(f"{loop} cannot run {unroll} vectors at a time")
+        if lanes and (lanes < 2 or lanes & (lanes - 1)):
+            raise ScheduleError(f"{loop} cannot have {lanes} lanes: they are 2, 4, 8 and so on")
         if why := conflict(found):
             raise ScheduleError(why)
         if what := parting(found):
             raise ScheduleError(f"{what} inside {loop} is not the same for all lanes")
-        return replace(found, kind="vector", unroll=unroll)
+        return replace(found, kind="vector", unroll=unroll, lanes=lanes)
 
     return at(kernel, loop, change)
 
