@@ -502,6 +502,29 @@ def leaves_rest(n: Any, by: Any) -> bool:
     return isinstance(rest, Size) or bool(rest)
 
 
+def is_rest(size: Any) -> bool:
+    """Whether a formula is what divisions leave: it stays small, whatever the lengths are."""
+    return isinstance(size, Size) and not isinstance(_straight(size), Size)
+
+
+def _straight(value: Any) -> Any:
+    """A formula with exact quotients in place of those that are rounded down."""
+    if not isinstance(value, Size):
+        return value
+    total: Any = 0
+    for monomial, factor in value.terms.items():
+        term: Any = factor
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                term = Size({(atom,): 1}) * term
+            elif isinstance(atom.by, Size):
+                return value
+            else:
+                term = _straight(atom.top) * Fraction(1, atom.by) * term
+        total = total + term
+    return total
+
+
 def is_one(n: Any) -> bool:
     """Whether n is 1: where it is open, that is not asked."""
     return not isinstance(n, Size) and bool(n == 1)

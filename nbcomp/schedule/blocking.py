@@ -25,6 +25,7 @@ from nbcomp.loop.grammar import Accumulate, Buffer, For, Kernel, Store, walk
 from nbcomp.schedule import steps
 from nbcomp.schedule.language import Step
 from nbcomp.schedule.rewriting import constant_extent, find, loop_names
+from nbcomp.sizes import Size
 
 LINE = 64  # bytes between rows of a copy beyond their length, so that they are not all in one set
 
@@ -72,10 +73,11 @@ class Blocking:
 
     height, width: rows and columns of a register tile; `lanes` elements are a vector.  depth: terms
     of the sum at a time, 0 for all.  rows, columns: tiles of rows and panels of columns in a block,
-    0 for all.  left: the part of the left operand that a block reads is copied.  right: whether the
-    right one is read in place, copied panel by panel, or packed, once and as a whole.  ahead: how
-    many terms ahead the right one is asked for, 0 for not at all.  instruction: what adds up groups
-    of terms for a vector of sums.
+    0 for all; where rows are open, 0 tiles in a block have all rows go panel by panel.  left: the
+    part of the left operand that a block reads is copied.  right: whether the right one is read in
+    place, copied panel by panel, or packed, once and as a whole.  ahead: how many terms ahead the
+    right one is asked for, 0 for not at all.  instruction: what adds up groups of terms for a
+    vector of sums.
     """
 
     walk: Literal["panels", "blocks", "dots"]
@@ -106,14 +108,20 @@ class Blocker:
 
     def __init__(self, kernel: Kernel, product: Product, how: Blocking) -> None:
         self.kernel, self.product = kernel, product
-        height, width = min(how.height, product.height), min(how.width, product.width)
+        open_rows = isinstance(product.height, Size)
+        height = how.height if open_rows else min(how.height, product.height)
+        width = min(how.width, product.width)
         self.how = replace(how, height=height, width=width)
         self.instructions: list[str] = []  # loops over the sums of each
+        self.open = isinstance(product.height, Size)  # rows differ in number from call to call
 
     def run(self) -> Kernel:
         """The kernel with the product in blocks.  Raises ScheduleError where it cannot be."""
         p = self.product
         for side in list(self.sides(Part(p.rows, p.columns, p.height, p.width))):
+            if self.open:
+                self.open_rows(side)
+                continue
             if self.how.walk == "panels" and side.width > self.how.width:
                 self.panels(side)
                 continue
@@ -174,6 +182,40 @@ class Blocker:
         return self.do("split", loop, by) if loop and extent > by else []
 
     # ------------------------------------------------------------------------------------ walks
+
+    def open_rows(self, side: Part) -> None:
+        """Rows that differ in number from call to call: blocks of whole tiles, if there are to be
+        any, then panel after panel of columns, with what is left of the rows in smaller tiles."""
+        block = self.how.rows * self.how.height
+        if block:
+            new = self.do("peel_rest", side.rows, block)
+            self.open_blocks(side)
+            side = replace(side, rows=new[0], columns=new[1])
+        panel = self.do("split", side.columns, min(side.width, self.how.width))
+        self.reorder(*panel, side.rows, side.columns)
+        heights = [self.how.height] if self.how.rows != 1 else []
+        heights += [h for h in (8, 4, 2) if h < self.how.height]
+        for height in heights:
+            new = self.do("peel_rest", side.rows, height)
+            tiles = self.do("split", side.rows, height)
+            self.tile(side, tiles)
+            if self.how.left and height == self.how.height:
+                self.copy_left(tiles[0])
+            side = replace(side, rows=new[0], columns=new[1])
+        self.tile(side, self.do("split", side.rows, 1))
+        if self.how.right == "copied":
+            self.copy_right(panel[0])
+
+    def open_blocks(self, side: Part) -> None:
+        """Whole blocks of rows, which are shared out among the cores."""
+        tiles = self.do("split", side.rows, self.how.height)
+        blocks = self.do("split", tiles[0], self.how.rows) if self.how.rows > 1 else []
+        panel = self.do("split", side.columns, min(side.width, self.how.width))
+        inner = [*panel, *tiles] if blocks else [*tiles, *panel]
+        self.reorder(*blocks, *inner, side.rows, side.columns)
+        self.tile(side, inner)
+        if self.how.left and blocks:
+            self.copy_left(blocks[0])
 
     def panels(self, side: Part) -> None:
         """All rows of a panel of columns, which is copied before if it pays."""

@@ -36,7 +36,7 @@ from nbcomp.schedule.products import block_products
 from nbcomp.schedule.rewriting import find
 from nbcomp.schedule.sums import block_sums
 from nbcomp.schedule.written import spread
-from nbcomp.sizes import Size, hint, is_open
+from nbcomp.sizes import Size, hint, is_open, is_rest, most
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
@@ -311,8 +311,8 @@ def interleave(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kern
             continue
         if any(isinstance(s, For) for s in walk(loop.body)):
             continue
-        most = cost.extent_of(loop) // lanes_of(loop, machine.vector_bytes)
-        counts = among(_in_flight(loop), VECTORS, max(hint(most), 1))
+        whole = cost.extent_of(loop) // lanes_of(loop, machine.vector_bytes)
+        counts = among(_in_flight(loop), VECTORS, max(hint(whole), 1))
         count = decide(f"vectors of {loop.var}", _in_flight(loop), counts)
         if count == 1:
             continue
@@ -440,13 +440,16 @@ def seconds(stmt: Stmt, machine: Machine) -> float:
     """A rough estimate of the time one core takes for a stage."""
     total = cost.of_stmt(stmt)
     lanes = machine.vector_bytes / 4
-    return max(total.instructions / lanes / 2e9, total.bytes / 12e9)
+    ways = total.instructions / lanes / 2e9, total.bytes / 12e9
+    return max(ways, key=hint)
 
 
 def grain(stage: For, machine: Machine) -> int:
     """Iterations one core takes at a time; 0 where waking another core costs more than it saves."""
     n = cost.extent_of(stage)
     whole = seconds(stage, machine)
+    if is_rest(whole):  # of open lengths, which fills no block
+        whole = most(whole * 10**9) / 1e9
     if machine.cores < 2 or n < 2 or whole < 16e-6:
         return 0
     at_least: int = max(1, math.ceil(hint(n) * 6e-6 / hint(whole)))

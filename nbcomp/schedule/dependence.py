@@ -33,6 +33,7 @@ from nbcomp.loop.grammar import (
     walk,
     walk_expr,
 )
+from nbcomp.sizes import Size
 
 ANYWHERE = 1 << 62
 
@@ -80,7 +81,10 @@ def _most(loop: For) -> int:
     bound = any(
         isinstance(e, Affine) and not e.terms for e in (loop.extent, *children(loop.extent))
     )
-    return max(extent_of(loop) - 1, 0) if known and bound else ANYWHERE
+    if not known or not bound:
+        return ANYWHERE
+    last = extent_of(loop) - 1
+    return last if isinstance(last, Size) else max(last, 0)  # an open loop may be empty
 
 
 def parting(loop: For) -> str:
@@ -163,7 +167,7 @@ def _separated(places: list[tuple[Expr, int]], var: str, reach: dict[str, int]) 
     low, high = [], []
     fixed: set[tuple[tuple[str, int], ...]] = set()
     for place, spread in places:
-        if not isinstance(place, Affine):
+        if not isinstance(place, Affine) or not dict(place.terms).get(var):
             return False
         terms = dict(place.terms)
         moved = [terms[v] * n for v, n in reach.items() if v in terms]

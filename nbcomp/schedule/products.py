@@ -35,7 +35,8 @@ from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.blocking import LINE, Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.rewriting import constant_extent, find, loop_names
-from nbcomp.sizes import Size
+from nbcomp.schedule.steps.memory import NEAR
+from nbcomp.sizes import Size, hint
 
 HEIGHTS = {64: 8, 32: 6, 16: 6}  # rows of a tile, by bytes of a vector
 REGISTERS = {64: 32, 32: 16, 16: 16}
@@ -165,12 +166,12 @@ def _grouped(kernel: Kernel, product: Product, machine: Machine) -> tuple[Kernel
 
 def _instruction(product: Product, machine: Machine) -> tuple[str, int] | None:
     """The instruction for a product of narrow numbers, and how many terms it adds up."""
-    if None in (product.left, product.right) or product.height < SQUARE or not product.rows:
+    if product.left is None or product.right is None or not product.rows:
         return None
-    assert product.left is not None
-    assert product.right is not None
     lanes = machine.vector_bytes // _size(product)
     dtypes = (product.left.buffer.dtype, product.right.buffer.dtype, product.sum.buffer.dtype)
+    if dtypes[0] == dtypes[2] or product.height < SQUARE:
+        return None
     for intrinsic in INTRINSICS.values():
         shape = dots(intrinsic)
         if shape != (lanes, dtypes) or not intrinsic.runs_on(machine.features):
@@ -206,10 +207,10 @@ def product_of(stage: Stmt) -> Product | None:
     rows = around[-2] if len(around) > 1 and _walks(left, around[-2]) else None
     if rows is not None and _walks(right, rows):  # a batch of rows
         rows = None
-    sizes = [1 if loop is None else _extent(loop) for loop in (rows, columns, shared)]
-    if None in sizes:
+    width, depth = _extent(columns), _extent(shared)
+    height = 1 if rows is None else _rows(rows)
+    if width is None or depth is None or height is None:
         return None
-    height, width, depth = (n or 0 for n in sizes)
     return Product(
         rows.var if rows else "",
         columns.var,
@@ -221,6 +222,13 @@ def product_of(stage: Stmt) -> Product | None:
         _factor(left, rows, shared),
         _factor(right, columns, shared),
     )
+
+
+def _rows(loop: For) -> int | None:
+    """The iterations of the loop over rows, which may be open."""
+    extent = loop.extent
+    constant = isinstance(extent, Affine) and not extent.terms
+    return extent.constant if constant else None  # type: ignore[attr-defined]
 
 
 def _extent(loop: For) -> int | None:
@@ -267,12 +275,34 @@ def _factor(factor: Expr, own: For | None, shared: For) -> Factor | None:
 
 def blocking_for(product: Product, machine: Machine, decide: Decide = usual) -> Blocking:
     """How a product is walked on a machine."""
+    if isinstance(product.height, Size):
+        return _open_rows(product, machine, decide)
     tile = _tile(product, machine, decide)
     if not product.rows:
         return _dots(product, tile, machine, decide) if _along(product) else tile
     walk = _walk(product, tile, machine)
     walk = decide(f"walk of {product.rows}, {product.columns}", walk, tuple(WALKS))
     return WALKS[walk](product, tile, machine, decide)
+
+
+def _open_rows(product: Product, machine: Machine, decide: Decide) -> Blocking:
+    """Rows that are open: the tile for the number seen, and how many tiles of rows are a block.
+
+    Few panels leave the cores to the rows; a left operand beyond the cache is read once, by blocks
+    of rows, from which on the right one is packed.
+    """
+    size, near = _size(product), min(machine.l2, L2)
+    tile = _tile(replace(product, height=hint(product.height)), machine, decide)
+    tile = replace(tile, walk="panels", height=HEIGHTS.get(machine.vector_bytes, 6))
+    if -(-product.width // tile.width) < 2 * machine.cores:
+        return replace(tile, rows=1, right="packed" if _turned(product) else "in place")
+    row = product.depth * size
+    panel = row * tile.width
+    if product.height * row > 2 * machine.l2:
+        rows = max(min(near // 4, NEAR) // ((row + LINE) * tile.height), 1)
+        return replace(tile, rows=rows, left=rows > 1 and _collide(product), right="packed")
+    right: Right = "copied" if panel <= PANEL else "packed"
+    return replace(tile, left=_collide(product), right=right)
 
 
 def _tile(product: Product, machine: Machine, decide: Decide) -> Blocking:

@@ -104,3 +104,29 @@ def test_distribute_refuses_what_carries_over() -> None:
     k = kernel(loop("i", 8, *body), buffers=[x, y])
     with pytest.raises(ScheduleError, match="iterations of i are not independent"):
         steps.distribute(k, "i")
+
+
+def test_peel_rest(golden: Golden) -> None:
+    check(matmul(7, 10), lambda k: steps.peel_rest(k, "i", 3), golden)
+
+
+def test_peel_rest_needs_whole_blocks_and_a_rest() -> None:
+    with pytest.raises(ScheduleError, match="i has 6 iterations: blocks of 3 leave none or all"):
+        steps.peel_rest(matmul(6, 10), "i", 3)
+    with pytest.raises(ScheduleError, match="blocks of 8 leave none or all of them"):
+        steps.peel_rest(matmul(6, 10), "i", 8)
+    with pytest.raises(ScheduleError, match="blocks of 1 leave nothing of i"):
+        steps.peel_rest(matmul(6, 10), "i", 1)
+
+
+def test_packs_of_two_axes() -> None:
+    def step(k):
+        k = steps.split(steps.split(k, "j", 16), "k", 4)
+        return steps.pack(k, "b", 1, 16, 0, 4)
+
+    made = check(matmul(3, 40, 8), step)
+    assert next(b for b in made.buffers if b.role == "temp").shape == (3, 2, 16, 4)
+    with pytest.raises(ScheduleError, match="each axis of b once"):
+        steps.pack(matmul(3, 40, 8), "b", 1, 16, 1, 4)
+    with pytest.raises(ScheduleError, match="each axis of b once"):
+        steps.pack(matmul(3, 40, 8), "b", 1, 16, 0)

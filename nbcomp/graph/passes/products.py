@@ -19,7 +19,7 @@ from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.graph.passes.product_cost import CLOCK, Product
 from nbcomp.machine import host
 from nbcomp.record import remark
-from nbcomp.sizes import Size
+from nbcomp.sizes import Size, hint, is_open
 from nbcomp.types import FLOAT32, FLOAT64, DType
 
 
@@ -27,11 +27,13 @@ def choose_products(graph: Graph) -> Graph:
     """Give float32 and float64 products to the faster of loops and BLAS; write others as sums."""
 
     def choice(node: Node) -> bool:
-        if any(isinstance(n, Size) for operand in node.inputs for n in operand.shape):
+        if is_open((*node.shape[:-2], *node.inputs[1].shape)):
             reason = "a product whose sizes are open: a call of BLAS, since tiles need to know them"
             remark("applied", "library", reason, node.location)
             return False
         product = product_of(node, graph)
+        if isinstance(product.rows, Size):  # tiles take any number of rows
+            product = replace(product, rows=hint(product.rows))
         cores = product_cost.loops_cores(product, host())
         own = product_cost.generated(product, host()) / CLOCK / cores
         library = product_cost.blas(product, host()) / CLOCK
@@ -122,8 +124,8 @@ def _chosen(graph: Graph, loops: Callable[[Node], bool]) -> Graph:
             return _as_sum(node, *inputs)
         if not loops(node):
             return None
-        tiles = min(node.shape[-2:]) > 1 or (node.shape[-1] > 1 and _turned(node.inputs[1]))
-        if tiles:
+        several = [n > 1 for n in node.shape[-2:]]
+        if all(several) or (several[1] and _turned(node.inputs[1])):
             return replace(node, op=replace(node.op, generated=True), inputs=inputs)
         return _as_sum(node, *inputs)
 

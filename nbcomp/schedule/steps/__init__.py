@@ -9,7 +9,15 @@ from nbcomp.schedule.steps.ahead import prefetch
 from nbcomp.schedule.steps.kinds import annotate, interleave, parallelize, unroll, vectorize
 from nbcomp.schedule.steps.memory import pack, pad, stage, stream
 from nbcomp.schedule.steps.merge import fuse, join
-from nbcomp.schedule.steps.nests import distribute, interchange, peel, reorder, split, tile
+from nbcomp.schedule.steps.nests import (
+    distribute,
+    interchange,
+    peel,
+    peel_rest,
+    reorder,
+    split,
+    tile,
+)
 from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_at
 from nbcomp.schedule.steps.product import generate, split_product
 from nbcomp.schedule.steps.reduction import rfactor
@@ -30,6 +38,7 @@ __all__ = [
     "pad",
     "parallelize",
     "peel",
+    "peel_rest",
     "prefetch",
     "reorder",
     "reverse_compute_at",

@@ -36,7 +36,7 @@ from nbcomp.schedule.rewriting import (
     splice,
     substitute,
 )
-from nbcomp.sizes import leaves_rest
+from nbcomp.sizes import Size, leaves_rest
 from nbcomp.types import INT64, contiguous_strides
 
 
@@ -116,16 +116,42 @@ def peel(kernel: Kernel, loop: str, count: int = 1) -> Kernel:
 
     Inner loops that are cut only in the last iterations have constant extents after it.
     """
-    found = find(kernel, loop)
-    n = constant_extent(found)
+    n = constant_extent(find(kernel, loop))
     if not 0 < count < n:
         raise ScheduleError(f"{loop} has {n} iterations: peel between 1 and {n - 1} of them")
+    return _peeled(kernel, loop, n - count, count)
+
+
+def peel_rest(kernel: Kernel, loop: str, by: int) -> Kernel:
+    """`for i in 0..n: S(i)`
+    ->  `for i in 0..b*⌊n/b⌋: S(i); for i_p in 0..n-b*⌊n/b⌋: S(b*⌊n/b⌋+i_p)`
+
+    What is left when blocks of b are filled gets a loop of its own, however many iterations there
+    are: the number may differ from call to call.
+    """
+    n = constant_extent(find(kernel, loop))
+    if by < 2:
+        raise ScheduleError(f"blocks of {by} leave nothing of {loop}")
+    whole = n // by * by
+    if not isinstance(n, Size) and whole in (0, n):
+        raise ScheduleError(f"{loop} has {n} iterations: blocks of {by} leave none or all of them")
+    return _peeled(kernel, loop, whole, n - whole)
+
+
+def _peeled(kernel: Kernel, loop: str, first: int, count: int) -> Kernel:
+    """The first iterations of a loop, and the others under another name."""
+    found = find(kernel, loop)
     name = free_name(kernel, f"{loop}_p")
-    place = index_add(loop_var(name), affine(n - count))
-    body = renamed(kernel, substitute(found.body, {loop: place}))
-    last = replace(found, var=name, extent=affine(count), body=settled(body, name, 0, count - 1))
-    body = settled(found.body, loop, 0, n - count - 1)
-    return splice(kernel, found, (replace(found, extent=affine(n - count), body=body), last))
+    place = index_add(loop_var(name), affine(first))
+    last = renamed(kernel, substitute(found.body, {loop: place}))
+    body = found.body
+    if not isinstance(first, Size):
+        last, body = settled(last, name, 0, count - 1), settled(body, loop, 0, first - 1)
+    parts = (
+        replace(found, extent=affine(first), body=body),
+        replace(found, var=name, extent=affine(count), body=last),
+    )
+    return splice(kernel, found, parts)
 
 
 def distribute(kernel: Kernel, loop: str) -> Kernel:
