@@ -129,13 +129,13 @@ def _held(captured: Capture) -> list[Source]:
     kinds = {
         g.source: g.object
         for g in captured.guards
-        if isinstance(g, ObjectGuard) and g.source.path[-1:] == (("attr", "__class__"),)
+        if isinstance(g, ObjectGuard) and g.source.path[-1:] == (("type", "__class__"),)
     }
     found = []
     for guard in captured.guards:
         path = guard.source.path
         if isinstance(guard, ArrayGuard) and path:
-            kind = kinds.get(replace(guard.source, path=(*path[:-1], ("attr", "__class__"))))
+            kind = kinds.get(replace(guard.source, path=(*path[:-1], ("type", "__class__"))))
             if path[-1] == ("attr", getattr(kind, HELD_ARRAY, "")) and hasattr(kind, KEPT):
                 found.append(guard.source)
     return found

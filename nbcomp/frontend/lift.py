@@ -155,7 +155,7 @@ class Lifter:
 
     def _holder(self, value: Any, source: Source) -> Any:
         """The array in an object that stands for one: it may be replaced or written to."""
-        self.session.guard(ObjectGuard(step(source, "attr", "__class__"), type(value)))
+        self.session.guard(ObjectGuard(step(source, "type", "__class__"), type(value)))
         attribute = getattr(type(value), HELD_ARRAY)
         place, array = step(source, "attr", attribute), getattr(value, attribute)
         if place not in self._lifted:
@@ -304,7 +304,7 @@ class Lifter:
         if plain or module is None or (file is not None and is_library(file)):
             return cls
         if id(cls) not in self._copies:
-            copy = subclass(cls)
+            copy = subclass(self, cls)
             self._copies[id(cls)] = (cls, copy)  # before its methods, which may name it
             add_methods(self, copy, cls)
         return self._copies[id(cls)][1]
@@ -343,6 +343,10 @@ class Lifter:
         for attribute in ("__defaults__", "__kwdefaults__"):
             defaults = getattr(function, attribute)
             place = step(source, "attr", attribute)
+            if defaults and not given:
+                itself = Source("object", function.__name__, function)
+                place = step(itself, "attr", attribute)
+                self.session.guard(ObjectGuard(place, defaults))
             setattr(copy, attribute, self._defaults(defaults, place, given))
         copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
         for key, value in vars(function).items():
@@ -382,8 +386,11 @@ class Lifter:
         """Default values; those that cannot change are as constant as the function itself, unless
         it is one of many of the same code."""
         if isinstance(defaults, dict):
-            pairs = ((k, v, step(source, "item", k)) for k, v in defaults.items())
-            return {k: self._default(v, place, given) for k, v, place in pairs}
+            named = {k: step(source, "item", k) for k in defaults}
+            for k, place in named.items():  # the dict itself may be changed
+                if _is_fixed(defaults[k]):
+                    self.session.guard(ValueGuard(place, defaults[k]))
+            return {k: self._default(v, named[k], given) for k, v in defaults.items()}
         if isinstance(defaults, tuple):
             places = (step(source, "item", i) for i in range(len(defaults)))
             return tuple(
@@ -392,8 +399,7 @@ class Lifter:
         return defaults
 
     def _default(self, value: Any, source: Source, given: bool) -> Any:
-        fixed = value is None or type(value) in (*VALUES, int, float)
-        return value if fixed and not given else self.lift(value, source)
+        return value if _is_fixed(value) and not given else self.lift(value, source)
 
     def _copied_cell(self, cell: types.CellType) -> types.CellType:
         """The copy of a closure's cell, empty at first."""
@@ -507,6 +513,11 @@ def _same(entries: Any, before: Any) -> bool:
     if isinstance(entries, dict):
         return list(entries) == list(before) and all(entries[k] is before[k] for k in before)
     return len(entries) == len(before) and all(map(lambda a, b: a is b, entries, before))
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether a default cannot change, and need not be an input."""
+    return value is None or type(value) in (*VALUES, int, float)
 
 
 def _has_attributes(value: Any) -> bool:

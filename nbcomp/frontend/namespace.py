@@ -20,7 +20,7 @@ from nbcomp.errors import Unsupported
 from nbcomp.frontend.dispatch import constants, deep
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import known
-from nbcomp.frontend.objects import Lifts, super_of, type_of
+from nbcomp.frontend.objects import Lifts, guard_missing, super_of, type_of
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer, holds_traced, length_of
 from nbcomp.frontend.writes import CONVERSION, CREATION
@@ -99,10 +99,11 @@ class UserModule(types.ModuleType):
 
     def __init__(self, lifter: Lifts, module: types.ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
-        self._lifter, self._variables = lifter, vars(module)
+        self._lifter, self._module, self._variables = lifter, module, vars(module)
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._variables:
+            guard_missing(self._lifter, self._module, name)
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         source = Source("global", name, self._variables)
         return self._lifter.lift(self._variables[name], source, name)

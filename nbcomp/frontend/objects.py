@@ -9,7 +9,6 @@ Python's object model.
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import types
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any, Protocol
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.session import Session
-from nbcomp.runtime.plan import LengthGuard, ObjectGuard, Source
+from nbcomp.runtime.plan import MISSING, ObjectGuard, Source, member, own
 
 MADE_NAMES = {
     *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__slots__"),
@@ -44,6 +43,9 @@ KEPT = (frozenset(vars(object)) - COMPARING) | {
     *("__del__", "__getattr__", "__dict__", "__weakref__", "__slots__", "__setstate__"),
     *("__class_getitem__", "__copy__", "__deepcopy__"),
 }
+
+
+DERIVED: Any = property | functools.cached_property  # made of the object when they are read
 
 
 class Lifts(Protocol):
@@ -93,7 +95,7 @@ class Shadow:
 def shadow(lifter: Lifts, value: Any, source: Source) -> Shadow:
     """The shadow of an object found at a source; assumes its class."""
     cls = type(value)
-    lifter.session.guard(ObjectGuard(deeper(source, "__class__"), cls))
+    lifter.session.guard(ObjectGuard(_further(source, "type", "__class__"), cls))
     result = object.__new__(_shadow_class(cls))  # type: ignore[arg-type]
     object.__setattr__(result, "_nbcomp", (lifter, value, source))
     return result
@@ -115,7 +117,7 @@ def shadowed(value: Any) -> tuple[Any, Source] | None:
 
 def deeper(source: Source, name: str) -> Source:
     """An attribute of what is at a source."""
-    return replace(source, path=(*source.path, ("attr", name)))
+    return _further(source, "attr", name)
 
 
 @functools.lru_cache(maxsize=256)
@@ -137,64 +139,96 @@ def _shadow_class(cls: Any) -> type[Shadow]:
 
 def _special(name: str) -> Callable[..., Any]:
     def method(self: Shadow, *args: Any, **kwargs: Any) -> Any:
-        return attribute(self, name)(*args, **kwargs)
+        return attribute(self, name, implicit=True)(*args, **kwargs)
 
     return method
 
 
-def attribute(self: Shadow, name: str) -> Any:
-    """An attribute of the object a shadow stands for, lifted."""
-    lifter, value, source = self._nbcomp
+def attribute(self: Shadow, name: str, implicit: bool = False) -> Any:
+    """An attribute of the object a shadow stands for, lifted; `implicit`: a special method, which
+    Python looks for in the class."""
+    lifter, value, _ = self._nbcomp
     cls = type(value)
-    try:
-        found = inspect.getattr_static(value, name)
-    except AttributeError:
+    kept, mine = member(cls, name), MISSING if implicit else own(value, name)
+    if mine is not MISSING and not hasattr(type(kept), "__set__"):
+        return _plain_attribute(self, name)
+    if kept is MISSING:
         return _missing(self, name)
-    owner = Source("object", cls.__name__, cls)
-    if isinstance(found, types.FunctionType) and name not in getattr(value, "__dict__", ()):
-        lifter.session.guard(ObjectGuard(deeper(owner, name), found))
-        return types.MethodType(lifter.function(found, deeper(owner, name)), self)
-    if isinstance(found, property | functools.cached_property | classmethod):
-        _guard_member(lifter, owner, name, found)
-    if isinstance(found, property | functools.cached_property):
-        getter = found.fget if isinstance(found, property) else found.func
-        place = Source("object", name, getter)
-        return lifter.lift(getter, place)(self)
-    if isinstance(found, classmethod):
-        function = found.__func__
-        lifted = lifter.lift(function, Source("object", name, function))
-        return types.MethodType(lifted, lifter.lift(cls, owner))
-    return lifter.lift(getattr(value, name), deeper(source, name), name)
+    if not isinstance(kept, types.FunctionType | classmethod | DERIVED):
+        return _plain_attribute(self, name)
+    guard_member(lifter, cls, name)
+    if not isinstance(kept, property) and not implicit:
+        _guard_none_of_its_own(self, name)
+    if isinstance(kept, types.FunctionType):
+        return types.MethodType(lifter.function(kept, member_source(cls, name)), self)
+    if isinstance(kept, classmethod):
+        owner = lifter.lift(cls, Source("object", cls.__name__, cls))
+        return types.MethodType(lifter.lift(kept.__func__, _itself(kept.__func__, name)), owner)
+    getter = kept.fget if isinstance(kept, property) else kept.func
+    return lifter.lift(getter, _itself(getter, name))(self)
 
 
-def _guard_member(lifter: Lifts, owner: Source, name: str, found: Any) -> None:
-    """Assume that the class keeps this property or class method."""
-    place, member = deeper(owner, name), found
-    if isinstance(found, classmethod):
-        place, member = deeper(place, "__func__"), found.__func__
-    now: Any = owner.root
-    for _, attr in place.path:
-        now = getattr(now, attr, None)
-    if now is member:
-        lifter.session.guard(ObjectGuard(place, member))
+def _guard_none_of_its_own(self: Shadow, name: str) -> None:
+    """Assume that the object itself has nothing under a name."""
+    lifter, value, source = self._nbcomp
+    if hasattr(value, "__dict__"):
+        lifter.session.guard(ObjectGuard(_further(source, "own", name), MISSING))
+
+
+def _plain_attribute(self: Shadow, name: str) -> Any:
+    """An attribute whose value is read at call time."""
+    lifter, value, source = self._nbcomp
+    try:
+        found = getattr(value, name)
+    except AttributeError:  # a slot without a value
+        lifter.session.guard(ObjectGuard(_further(source, "maybe", name), MISSING))
+        raise
+    return lifter.lift(found, deeper(source, name), name)
+
+
+def _itself(function: Any, name: str) -> Source:
+    """A function that a guard has found already."""
+    return Source("object", name, function)
+
+
+def _further(source: Source, how: str, name: str) -> Source:
+    return replace(source, path=(*source.path, (how, name)))
+
+
+def member_source(cls: type, name: str) -> Source:
+    """What a class or a base of it keeps under a name."""
+    return Source("object", cls.__name__, cls, (("member", name),))
+
+
+def guard_member(lifter: Lifts, cls: type, name: str) -> Any:
+    """What a class or a base of it keeps under a name, which is assumed; `MISSING` for nothing."""
+    found = member(cls, name)
+    lifter.session.guard(ObjectGuard(member_source(cls, name), found))
+    return found
+
+
+def guard_missing(lifter: Lifts, value: Any, name: str) -> None:
+    """Assume that a function or module at hand has no such attribute."""
+    source = Source("object", getattr(value, "__name__", ""), value, (("maybe", name),))
+    lifter.session.guard(ObjectGuard(source, MISSING))
 
 
 def _missing(self: Shadow, name: str) -> Any:
     """An attribute that is not there, unless the class makes it up."""
-    lifter, value, source = self._nbcomp
-    made_up = inspect.getattr_static(type(value), "__getattr__", None)
+    lifter, value, _ = self._nbcomp
+    cls = type(value)
+    guard_member(lifter, cls, name)
+    _guard_none_of_its_own(self, name)
+    made_up = guard_member(lifter, cls, "__getattr__")
     if isinstance(made_up, types.FunctionType):
-        return lifter.function(made_up, Source("object", "__getattr__", made_up))(self, name)
-    if hasattr(value, "__dict__"):  # that there is none is assumed
-        keys = tuple(vars(value))
-        lifter.session.guard(LengthGuard(deeper(source, "__dict__"), dict, len(keys), keys))
-    raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
+        return lifter.function(made_up, member_source(cls, "__getattr__"))(self, name)
+    raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
 
 
 # ------------------------------------------------------------------------------------ classes
 
 
-def subclass(cls: type) -> type:
+def subclass(lifter: Lifts, cls: type) -> type:
     """A subclass of a user's class for lifted methods; `isinstance` takes it for the class.
 
     Raises `Unsupported` for classes whose making has effects of its own.
@@ -209,72 +243,123 @@ def subclass(cls: type) -> type:
             here(),
             "make the instance outside and pass it",
         )
-    checks = {
-        "__instancecheck__": lambda _, value: isinstance(value, cls),
-        "__subclasscheck__": lambda _, other: issubclass(other, cls),
-    }
     namespace = {"__qualname__": cls.__qualname__, "__module__": cls.__module__}
-    copy: type = type(meta.__name__, (meta,), checks)(cls.__name__, (cls,), namespace)
+    copy: type = _meta(lifter, cls)(cls.__name__, (cls,), namespace)
     return copy
 
 
+def _meta(lifter: Lifts, cls: type) -> type:
+    """The class of a subclass that is to be taken for its class."""
+
+    def missing(_: Any, name: str) -> Any:
+        guard_member(lifter, cls, name)
+        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+
+    meta = type(cls)
+    members: dict[str, Any] = {
+        "__instancecheck__": lambda _, value: isinstance(value, cls),
+        "__subclasscheck__": lambda _, other: issubclass(other, cls),
+    }
+    if not hasattr(meta, "__getattr__"):
+        members["__getattr__"] = missing
+    return type(meta.__name__, (meta,), members)
+
+
 def add_methods(lifter: Lifts, copy: type, cls: type) -> None:
-    """Give the subclass the methods of the class and of its bases, lifted."""
+    """Give the subclass the members of the class and of its bases, lifted when they are used."""
     for name in {name for base in cls.__mro__[:-1] for name in vars(base)}:
-        base = next(b for b in cls.__mro__ if name in vars(b))
-        value = vars(base)[name]
-        source = deeper(Source("object", base.__name__, base), name)
-        lifted = _lifted_member(lifter, value, source)
-        if lifted is not value:
-            setattr(copy, name, lifted)
+        kept = member(cls, name)
+        if isinstance(kept, property):
+            setattr(copy, name, _lifted_property(lifter, cls, name, kept))
+        elif isinstance(kept, types.FunctionType | staticmethod | classmethod) or not (
+            hasattr(type(kept), "__get__") or name in MADE_NAMES
+        ):
+            setattr(copy, name, Member(lifter, cls, name))
+    if not _overridden(cls, "__getattr__"):
+
+        def missing(self: Any, name: str) -> Any:
+            guard_member(lifter, cls, name)
+            raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+
+        copy.__getattr__ = missing  # type: ignore[attr-defined]
 
 
 def _overridden(cls: type, name: str) -> bool:
     return any(name in vars(base) for base in cls.__mro__[:-1])
 
 
-def _lifted_member(lifter: Lifts, value: Any, source: Source) -> Any:
-    match value:
-        case types.FunctionType():
-            return lifter.function(value, source)
-        case staticmethod() | classmethod():
-            function = value.__func__
-            if not isinstance(function, types.FunctionType):
-                return value
-            return type(value)(lifter.function(function, deeper(source, "__func__")))
-        case property():
-            parts: list[Any] = [value.fget, value.fset, value.fdel]
-            return property(*(p and lifter.lift(p, Source("object", "", p)) for p in parts))
-        case _ if hasattr(type(value), "__get__") or source.path[-1][1] in MADE_NAMES:
-            return value
-        case _:
-            return ClassAttribute(lifter, source)
+def _lifted_property(lifter: Lifts, cls: type, name: str, kept: property) -> property:
+    def lifted(part: Any) -> Any:
+        def run(*args: Any) -> Any:
+            guard_member(lifter, cls, name)
+            return lifter.lift(part, _itself(part, name))(*args)
+
+        return part and run
+
+    parts: list[Any] = [kept.fget, kept.fset, kept.fdel]
+    return property(*map(lifted, parts))
 
 
-class ClassAttribute:
-    """A value kept in a class: it is lifted when it is read, unless the instance has its own."""
+class Member:
+    """What a class keeps under a name, lifted when it is used; instances may have their own."""
 
-    def __init__(self, lifter: Lifts, source: Source) -> None:
-        self._lifter, self._source = lifter, source
+    def __init__(self, lifter: Lifts, cls: type, name: str) -> None:
+        self._lifter, self._cls, self._name = lifter, cls, name
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        name = self._source.path[-1][1]
-        return self._lifter.lift(vars(self._source.root)[name], self._source, name)
+        lifter, cls, name = self._lifter, self._cls, self._name
+        return bound_member(lifter, cls, name, instance, owner)
+
+
+def bound_member(lifter: Lifts, cls: type, name: str, instance: Any, owner: Any) -> Any:
+    """What a class keeps under a name, lifted, as an instance (None: the class `owner`) has it."""
+    kept = member(cls, name)
+    if isinstance(kept, types.FunctionType | staticmethod | classmethod | DERIVED):
+        guard_member(lifter, cls, name)
+    match kept:
+        case types.FunctionType():
+            function = lifter.function(kept, member_source(cls, name))
+            return function if instance is None else types.MethodType(function, instance)
+        case classmethod() if isinstance(kept.__func__, types.FunctionType):
+            function = lifter.function(kept.__func__, _itself(kept.__func__, name))
+            return types.MethodType(function, owner)
+        case staticmethod():
+            return lifter.lift(kept.__func__, _itself(kept.__func__, name))
+        case property() if instance is not None:
+            return lifter.lift(kept.fget, _itself(kept.fget, name))(instance)
+        case _ if hasattr(type(kept), "__get__"):
+            return kept.__get__(instance, owner)
+        case _:
+            return lifter.lift(kept, deeper(Source("object", cls.__name__, cls), name), name)
 
 
 class Super:
-    """What `super()` gives in a lifted method: the next class's methods, lifted."""
+    """What `super()` gives in a lifted method: members of the classes that come next, lifted."""
 
-    def __init__(self, lifter: Lifts, parent: Any) -> None:
-        self._lifter, self._parent = lifter, parent
+    __slots__ = ("_nbcomp",)
 
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._parent, name)
-        if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
-            function = value.__func__
-            lifted = self._lifter.function(function, Source("object", name, function))
-            return types.MethodType(lifted, value.__self__)
-        return value
+    _nbcomp: tuple[Lifts, Any]
+
+    def __getattribute__(self, name: str) -> Any:
+        lifter, parent = object.__getattribute__(self, "_nbcomp")
+        owner, instance = parent.__self_class__, parent.__self__
+        order = owner.__mro__
+        for cls in order[order.index(parent.__thisclass__) + 1 :]:
+            if name == "__class__":
+                break
+            if cls is object:
+                return _nothing_to_make if name == "__init__" else getattr(parent, name)
+            guard_member(lifter, cls, name)
+            if name in vars(cls):
+                bound = None if instance is owner else instance
+                return bound_member(lifter, cls, name, bound, owner)
+        return getattr(parent, name)
+
+
+def _nothing_to_make(*args: Any) -> None:
+    """`super().__init__` where no base has one."""
+    if args:
+        raise Unsupported("object.__init__() with arguments", here())
 
 
 def super_of(lifter: Lifts) -> Callable[..., Any]:
@@ -285,7 +370,9 @@ def super_of(lifter: Lifts) -> Callable[..., Any]:
             frame = sys._getframe(1)
             cls, self = frame.f_locals["__class__"], frame.f_locals[frame.f_code.co_varnames[0]]
             args = (cls, self)
-        return Super(lifter, super(*args))
+        made = Super()
+        object.__setattr__(made, "_nbcomp", (lifter, super(*args)))
+        return made
 
     return super_
 

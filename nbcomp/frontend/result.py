@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbcomp.graph.op import Op
-from nbcomp.runtime.plan import Source
+from nbcomp.runtime.plan import Source, follow
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,7 @@ def resolve(source: Source, args: Sequence[Any]) -> Any:
 
     Raises KeyError, IndexError or AttributeError when it is not there any more.
     """
-    value = _root(source, args)
-    for how, key in source.path:
-        value = getattr(value, key) if how == "attr" else value[key]
-    return value
+    return follow(source.path, _root(source, args))
 
 
 def _root(source: Source, args: Sequence[Any]) -> Any:

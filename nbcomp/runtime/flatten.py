@@ -45,6 +45,8 @@ _SCALE = 1 << 20  # of estimates as whole numbers
 _RELEASE = 50e-6  # seconds from which on a plan runs without the GIL
 _NOTICE = 0.05  # about every so many seconds a long plan looks for Ctrl-C
 _PLAIN = (int, bool, str, bytes)  # types whose == is nothing but equality
+_PARTS = {"__code__": at.CODE, "__defaults__": at.DEFAULTS, "__kwdefaults__": at.KWDEFAULTS}
+_LOOKS = {"attr": at.ATTRIBUTE, "type": at.KIND_OF, "own": at.OWN, "maybe": at.MAYBE}
 
 
 def _cheapness(guard: Guard) -> int:
@@ -217,13 +219,16 @@ class Variant:
 
     def _last(self, source: Source) -> dict[str, int]:
         """The fetch of the last element of a path."""
-        of_function = source.kind == "object" and isinstance(source.root, FunctionType)
-        if of_function and source.path == (("attr", "__code__"),):
-            return {"op": at.CODE, "first": self._kept(source.root)}
-        parent = self._value(Source(source.kind, source.key, source.root, source.path[:-1]))
         how, key = source.path[-1]
-        if how == "attr":
-            return {"op": at.ATTRIBUTE, "parent": parent, "first": self._kept(sys.intern(key))}
+        at_hand = source.kind == "object" and len(source.path) == 1
+        if at_hand and isinstance(source.root, FunctionType) and how == "attr" and key in _PARTS:
+            return {"op": _PARTS[key], "first": self._kept(source.root)}
+        if at_hand and how == "member":
+            name = self._kept(sys.intern(key))
+            return {"op": at.MEMBER, "first": self._kept(source.root), "second": name}
+        parent = self._value(Source(source.kind, source.key, source.root, source.path[:-1]))
+        if how in _LOOKS:
+            return {"op": _LOOKS[how], "parent": parent, "first": self._kept(sys.intern(key))}
         row = {"op": at.ITEM, "parent": parent, "first": self._kept(key)}
         return row | ({"low": key, "high": 1} if type(key) is int and abs(key) < 2**62 else {})
 

@@ -19,6 +19,7 @@ from nbcomp.runtime import kept, memory, pool, sized
 from nbcomp.runtime.emit import address
 from nbcomp.runtime.plan import (
     KEPT,
+    MISSING,
     ArrayGuard,
     Given,
     Guard,
@@ -33,6 +34,7 @@ from nbcomp.runtime.plan import (
     Step,
     ValueGuard,
     View,
+    follow,
 )
 from nbcomp.settling import Lengths
 
@@ -59,10 +61,7 @@ def resolve(source: Source, args: tuple[Any, ...]) -> Any:
 
     Raises NameError, KeyError, IndexError, AttributeError, ... as the same lookup in Python does.
     """
-    value = _root(source, args)
-    for how, key in source.path:
-        value = value[key] if how == "item" else getattr(value, key)
-    return value
+    return follow(source.path, _root(source, args))
 
 
 def _root(source: Source, args: tuple[Any, ...]) -> Any:
@@ -200,7 +199,11 @@ def _scalar(guard: ScalarGuard, value: Any) -> str | None:
 
 
 def _object(guard: ObjectGuard, value: Any) -> str | None:
-    return None if value is guard.object else "is another object now"
+    if value is guard.object:
+        return None
+    if value is MISSING:
+        return "is not there any more"
+    return "is there now" if guard.object is MISSING else "is another object now"
 
 
 def _value(guard: ValueGuard, value: Any) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.runtime.emit import Function, Value, struct
-from nbcomp.runtime.plan import LeftToPython
+from nbcomp.runtime.plan import MISSING, LeftToPython
 
 # Offsets in bytes, on 64-bit builds with a 16-byte object header: numpy/ndarraytypes.h
 # (tagPyArrayObject_fields), cpython/{floatobject,complexobject}.h, _ctypes/ctypes.h (b_ptr).
@@ -40,6 +40,7 @@ CHECK = struct(
 GLOBAL, CELL, OBJECT, ITEM, ATTRIBUTE, CODE = range(6)
 IS_ARRAY, IS_FLOAT, IS_INT, IS_BOOL, IS_OBJECT, IS_NUMPY = range(6, 12)
 HAS_BITS, EQUALS, SATISFIES, HAS_LENGTH, HAS_KEYS = range(12, 17)
+DEFAULTS, KWDEFAULTS, KIND_OF, MEMBER, OWN, MAYBE = range(17, 23)  # fetches, too
 FETCHED = 2  # what a fetch answers; a check that holds answers 1, a failed one 0
 
 # Two byte ranges, relative to the pointers in two slots, that must not overlap.
@@ -101,7 +102,8 @@ _FUNCTIONS = (
     "PyTuple_Size", "PyTuple_GetItem", "PyTuple_SetItem", "PyLong_AsLongLongAndOverflow",
     "PyLong_FromLongLong", "PyObject_GetItem", "PyObject_GetAttr", "PyObject_RichCompareBool",
     "PyObject_Vectorcall", "PyThread_acquire_lock", "PyThread_release_lock",
-    "PyTraceMalloc_Track",
+    "PyTraceMalloc_Track", "PyFunction_GetDefaults", "PyFunction_GetKwDefaults", "_PyType_Lookup",
+    "PyObject_GenericGetDict",
 )  # fmt: skip
 NUMPY = {  # indices into the table, numpy/__multiarray_api.h
     "PyArray_Type": 2, "PyArray_CopyObject": 84, "PyArray_Scalar": 60, 
@@ -110,7 +112,7 @@ NUMPY = {  # indices into the table, numpy/__multiarray_api.h
 _OBJECTS: dict[str, Any] = {
     "float": float, "int": int, "bool": bool, "dict": dict, "tuple": tuple, "list": list,
     "None": None, "True": True, "ReferenceError": ReferenceError,
-    "LeftToPython": LeftToPython,
+    "LeftToPython": LeftToPython, "MISSING": MISSING,
 }  # fmt: skip
 _LIBRARY = ("malloc", "free", "madvise")  # of the C library; null where it has none
 _CONNECTED = ("start_pool", "handler")  # objects of `pool` and `memory`, filled in by them

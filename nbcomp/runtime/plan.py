@@ -7,6 +7,7 @@ This module is only the description; `entry` runs it natively, `interpret` in Py
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,14 +18,27 @@ from nbcomp.sizes import Symbol
 from nbcomp.types import DType
 
 
+class Missing:
+    """What is where nothing is found: a guard on it holds as long as that stays so."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING = Missing()
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """Where a value is found at call time.
 
     kind "argument": `key` is the position.  kind "global": `root` is the namespace dict, `key` the
     name.  kind "cell": `root` is the closure cell.  kind "object": `root` itself.  `path` then goes
-    further: ("item", key) for dicts, lists and tuples, ("attr", name) for attributes.  Sources are
-    equal where they are the same place: a global `W` of one module is not that of another.
+    further: ("item", key) for dicts, lists and tuples, ("attr", name) for attributes, ("type",
+    "__class__") for the type.  A last step may look without asking the object: ("member", name) in
+    a class and its bases, ("own", name) in an object's own dict, ("maybe", name) for an attribute;
+    each gives `MISSING` where nothing is found.  Sources are equal where they are the same place: a
+    global `W` of one module is not that of another.
     """
 
     kind: str
@@ -53,6 +67,36 @@ class Source:
         head = [self.name or str(self.key)] if self.kind != "object" else []
         parts = [str(key) for _, key in self.path]
         return ".".join(head + [p for p in parts if not p.startswith("_")])
+
+
+def member(cls: type, name: str) -> Any:
+    """What a class or the first of its bases that has one keeps under a name, as it is kept."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), MISSING)
+
+
+def own(value: Any, name: str) -> Any:
+    """What an object's own dict has under a name."""
+    try:
+        return object.__getattribute__(value, "__dict__").get(name, MISSING)
+    except AttributeError:
+        return MISSING
+
+
+_STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "item": operator.getitem,
+    "attr": getattr,
+    "type": lambda value, _: type(value),
+    "member": member,
+    "own": own,
+    "maybe": lambda value, name: getattr(value, name, MISSING),
+}
+
+
+def follow(path: tuple[tuple[str, Any], ...], value: Any) -> Any:
+    """What a source's path leads to.  Raises what the lookups in Python raise."""
+    for how, key in path:
+        value = _STEPS[how](value, key)
+    return value
 
 
 @dataclass(frozen=True)

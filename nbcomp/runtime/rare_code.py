@@ -87,7 +87,9 @@ class _Check(Checks):
             at.GLOBAL: self._global, at.CELL: self._cell, at.OBJECT: self._constant,
             at.ITEM: self._item, at.ATTRIBUTE: self._attribute, at.HAS_BITS: self._bits,
             at.EQUALS: self._equals, at.SATISFIES: self._satisfies, at.HAS_LENGTH: self._length,
-            at.HAS_KEYS: self._keys, at.CODE: self._code,
+            at.HAS_KEYS: self._keys, at.CODE: self._code, at.DEFAULTS: self._defaults,
+            at.KWDEFAULTS: self._kwdefaults, at.KIND_OF: self._kind, at.MEMBER: self._member,
+            at.OWN: self._own, at.MAYBE: self._maybe,
         }  # fmt: skip
         f.switch(self.member("op"), {n: f"op{n}" for n in cases}, "fail")
         for number, block in cases.items():
@@ -129,9 +131,55 @@ class _Check(Checks):
         self._finish(call(self.f, "PyCell_Get", "ptr", self.member("first")), "owned")
 
     def _code(self) -> None:
+        self._part("PyFunction_GetCode")
+
+    def _defaults(self) -> None:
+        self._part("PyFunction_GetDefaults")
+
+    def _kwdefaults(self) -> None:
+        self._part("PyFunction_GetKwDefaults")
+
+    def _part(self, getter: str) -> None:
         """Of a Python function."""
-        code = call(self.f, "PyFunction_GetCode", "ptr", self.member("first"))
-        self._finish(code, "borrowed")
+        self._finish(call(self.f, getter, "ptr", self.member("first")), "borrowed")
+
+    def _kind(self) -> None:
+        self._finish(self._parent().load("ptr", at.TYPE), "borrowed")
+
+    def _member(self) -> None:
+        """What a class or a base of it has under a name, or `MISSING`."""
+        name = self.member("second")
+        self._or_missing(call(self.f, "_PyType_Lookup", "ptr", self.member("first"), name))
+        self.f.goto("borrowed")
+
+    def _own(self) -> None:
+        """What an object's own dict has under a name, or `MISSING`."""
+        f = self.f
+        table = call(f, "PyObject_GenericGetDict", "ptr", self._parent(), _null(f))
+        with f.when(table.is_not(0)):
+            name = self.member("first")
+            self._or_missing(call(f, "PyDict_GetItemWithError", "ptr", table, name))
+            call(f, "Py_DecRef", "void", table)  # the object has it, too
+            f.goto("borrowed")
+        self._or_missing(_null(f))
+        f.goto("borrowed")
+
+    def _maybe(self) -> None:
+        """An attribute, or `MISSING`."""
+        f = self.f
+        found = call(f, "PyObject_GetAttr", "ptr", self._parent(), self.member("first"))
+        with f.when(found.is_not(0)):
+            self._finish(found, "owned")
+        self._or_missing(found)
+        f.goto("borrowed")
+
+    def _or_missing(self, found: Value) -> None:
+        """Take what was found; where nothing was, `MISSING`, without an error that says so."""
+        f = self.f
+        self.got.set(found)
+        with f.when(found.is_(0)):
+            call(f, "PyErr_Clear", "void")
+            self.got.set(api(f, "MISSING"))
 
     def _constant(self) -> None:
         self._finish(self.member("first"), "borrowed")

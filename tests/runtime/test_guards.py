@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import types
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from nbcomp.runtime import interpret
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import (
+    MISSING,
     ArrayGuard,
     Guard,
     LengthGuard,
@@ -318,3 +320,61 @@ def test_sources_are_described_as_the_user_writes_them() -> None:
 def test_wrong_number_of_arguments_is_a_reason() -> None:
     plan = guarded_plan(ValueGuard(argument(0), 1))
     assert interpret.mismatch(plan, (1, 2)) == "it was compiled for 1 arguments, not 2"
+
+
+class Looked:
+    def method(self) -> None:
+        pass
+
+
+class Sub(Looked):
+    pass
+
+
+class Slot:
+    __slots__ = ("value",)
+
+
+def test_members_are_looked_up_in_the_class_and_its_bases(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Source("object", "Sub", Sub, (("member", "method"),))
+    plan = guarded_plan(ObjectGuard(found, vars(Looked)["method"]), positional=0)
+    none = guarded_plan(
+        ObjectGuard(Source("object", "Sub", Sub, (("member", "more"),)), MISSING), positional=0
+    )
+    assert accepts(plan)
+    assert accepts(none)
+    monkeypatch.setattr(Looked, "more", 1, raising=False)
+    assert not accepts(none)
+    monkeypatch.setattr(Sub, "method", print, raising=False)
+    assert not accepts(plan)
+
+
+@pytest.mark.parametrize("how", ["own", "maybe"])
+def test_what_an_object_lacks(how: str) -> None:
+    guard = ObjectGuard(replace(argument(0), path=((how, "value"),)), MISSING)
+    looked, slot = Looked(), Slot()
+    assert all(holds(guard, value) for value in (looked, slot, 3, print, [1]))
+    looked.value, slot.value = 1, 2  # type: ignore[attr-defined]
+    assert not holds(guard, looked)
+    assert holds(guard, slot) == (how == "own")
+    looked.__dict__.clear()
+    assert holds(guard, looked)
+
+
+def test_the_type() -> None:
+    guard = ObjectGuard(replace(argument(0), path=(("type", "__class__"),)), Sub)
+    assert holds(guard, Sub())
+    assert not any(holds(guard, value) for value in (Looked(), Sub, None))
+
+
+@pytest.mark.parametrize("part", ["__defaults__", "__kwdefaults__"])
+def test_the_defaults_of_a_function(part: str) -> None:
+    def function(a: int = 1, *, b: int = 2) -> None: ...
+
+    place = Source("object", "function", function, (("attr", part),))
+    plan = guarded_plan(ObjectGuard(place, getattr(function, part)), positional=0)
+    assert accepts(plan)
+    setattr(function, part, type(getattr(function, part))())
+    assert not accepts(plan)
+    setattr(function, part, None)
+    assert not accepts(plan)

@@ -18,7 +18,7 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.lift import Lifter, is_library
 from nbcomp.frontend.location import here
-from nbcomp.frontend.objects import Shadow, super_of
+from nbcomp.frontend.objects import Shadow, guard_missing, super_of
 from nbcomp.frontend.tracer import Tracer, length_of
 from nbcomp.runtime.plan import Source
 
@@ -53,6 +53,7 @@ MUTATING = frozenset(
         *("intersection_update", "difference_update", "symmetric_difference_update"),
     )
 )
+
 TEXTS = (repr, ascii, str, format)
 BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 HINTS = {
@@ -71,8 +72,18 @@ def special(lifter: Lifter, function: Any, args: list[Any]) -> Callable[..., Any
     if function is super:
         made: Callable[..., Any] = super_of(lifter)
         return made
+    looking = function is hasattr or function is getattr
+    if looking and len(args) > 1 and type(args[0]) is types.FunctionType:
+        _note_missing(lifter, *args[:2])
     result: Callable[..., Any] = function
     return result
+
+
+def _note_missing(lifter: Lifter, function: types.FunctionType, name: Any) -> None:
+    """Assume that a lifted function has no attribute of this name, if so."""
+    original = lifter.original(function)
+    if original is not None and not hasattr(original, name):
+        guard_missing(lifter, original, name)
 
 
 def check(lifter: Lifter, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -80,7 +91,7 @@ def check(lifter: Lifter, function: Any, args: list[Any], kwargs: dict[str, Any]
     if isinstance(function, types.MethodType):
         check(lifter, function.__func__, [function.__self__, *args], kwargs)
         return
-    owner = getattr(function, "__self__", None)
+    owner = None if isinstance(function, type) else getattr(function, "__self__", None)
     if isinstance(function, BOUND) and not isinstance(owner, types.ModuleType | None):
         _check_method(lifter, function, owner)
         return
