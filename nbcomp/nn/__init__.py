@@ -33,20 +33,12 @@ from nbcomp.nn.arrays import Parameter, Tensor
 from nbcomp.nn.attention import MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
 from nbcomp.nn.containers import ModuleDict, ModuleList, Sequential
 from nbcomp.nn.convolution import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AvgPool1d,
-    AvgPool2d,
     Conv1d,
     Conv2d,
     Conv3d,
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
-    MaxPool1d,
-    MaxPool2d,
     Upsample,
 )
 from nbcomp.nn.layers import (
@@ -68,8 +60,23 @@ from nbcomp.nn.normalization import (
     GroupNorm,
     InstanceNorm1d,
     InstanceNorm2d,
+    InstanceNorm3d,
     LayerNorm,
     RMSNorm,
+)
+from nbcomp.nn.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
 )
 from nbcomp.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 
@@ -84,10 +91,13 @@ __all__ = [
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
@@ -112,6 +122,7 @@ __all__ = [
     "Identity",
     "InstanceNorm1d",
     "InstanceNorm2d",
+    "InstanceNorm3d",
     "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
@@ -120,6 +131,7 @@ __all__ = [
     "LogSoftmax",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
     "Mish",
     "Module",
     "ModuleDict",

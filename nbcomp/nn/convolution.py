@@ -144,12 +144,9 @@ class _ConvTranspose(Module):
             f"kernel_size={self.kernel_size}",
             f"stride={self.stride}",
         ]
-        zeros = (0,) * self.space
-        for name in ("padding", "output_padding"):
-            if getattr(self, name) != zeros:
+        for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
+            if getattr(self, name) != (usual,) * self.space:
                 parts.append(f"{name}={getattr(self, name)}")
-        if self.dilation != (1,) * self.space:
-            parts.append(f"dilation={self.dilation}")
         if self.groups != 1:
             parts.append(f"groups={self.groups}")
         return ", ".join(parts + (["bias=False"] if self.bias is None else []))
@@ -183,7 +180,7 @@ class Upsample(Module):
         mode: str = "nearest",
         align_corners: bool | None = None,
     ) -> None:
-        self.size, self.scale_factor = size, scale_factor
+        self.size, self.scale_factor = size, _floats(scale_factor)
         self.mode, self.align_corners = mode, align_corners
 
     def forward(self, x: Any) -> Any:
@@ -195,136 +192,8 @@ class Upsample(Module):
         return f"{how}, mode={self.mode!r}"
 
 
-class _MaxPool(Module):
-    """The maximum of windows."""
-
-    pool: ClassVar[Any] = None
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> None:
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
-
-    def forward(self, x: Any) -> Any:
-        """(batch, channels, *space) → (batch, channels, *places)"""
-        return self.pool(
-            x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding},"
-            f" dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
-
-
-class MaxPool1d(_MaxPool):
-    """The maximum of windows of (batch, channels, length)."""
-
-    pool = staticmethod(F.max_pool1d)
-
-
-class MaxPool2d(_MaxPool):
-    """The maximum of windows of (batch, channels, height, width)."""
-
-    pool = staticmethod(F.max_pool2d)
-
-
-class AvgPool1d(Module):
-    """The mean of windows of (batch, channels, length)."""
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        self.kernel_size, self.padding = F.sizes(kernel_size, 1), F.sizes(padding, 1)
-        self.stride = self.kernel_size if stride is None else F.sizes(stride, 1)
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-
-    def forward(self, x: Any) -> Any:
-        """(batch, channels, length) → (batch, channels, places)"""
-        return F.avg_pool1d(
-            x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class AvgPool2d(Module):
-    """The mean of windows of (batch, channels, height, width)."""
-
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        self.kernel_size, self.padding = kernel_size, padding
-        self.stride = kernel_size if stride is None else stride
-        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
-        self.divisor_override = divisor_override
-
-    def forward(self, x: Any) -> Any:
-        """(batch, channels, height, width) → (batch, channels, rows, columns)"""
-        return F.avg_pool2d(
-            x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
-            self.divisor_override,
-        )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class _AdaptivePool(Module):
-    """Windows that make an output of the size asked for."""
-
-    pool: ClassVar[Any] = None
-
-    def __init__(self, output_size: Any) -> None:
-        self.output_size = output_size
-
-    def forward(self, x: Any) -> Any:
-        """(batch, channels, *space) → (batch, channels, *output_size)"""
-        return self.pool(x, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveAvgPool1d(_AdaptivePool):
-    """Means that make an output of this length."""
-
-    pool = staticmethod(F.adaptive_avg_pool1d)
-
-
-class AdaptiveAvgPool2d(_AdaptivePool):
-    """Means that make an output of this height and width."""
-
-    pool = staticmethod(F.adaptive_avg_pool2d)
-
-
-class AdaptiveMaxPool1d(_AdaptivePool):
-    """Maxima that make an output of this length."""
-
-    pool = staticmethod(F.adaptive_max_pool1d)
-
-
-class AdaptiveMaxPool2d(_AdaptivePool):
-    """Maxima that make an output of this height and width."""
-
-    pool = staticmethod(F.adaptive_max_pool2d)
+def _floats(factor: Any) -> Any:
+    """A factor, or one for each axis, as PyTorch keeps them."""
+    if isinstance(factor, tuple | list):
+        return tuple(map(float, factor))
+    return None if factor is None else float(factor)

@@ -23,16 +23,20 @@ from nbcomp.nn.resizing import (
 from nbcomp.nn.spatial import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
     adaptive_max_pool1d,
     adaptive_max_pool2d,
+    adaptive_max_pool3d,
     avg_pool1d,
     avg_pool2d,
+    avg_pool3d,
     conv1d,
     conv2d,
     conv3d,
     margins,
     max_pool1d,
     max_pool2d,
+    max_pool3d,
     pad,
     sizes,
 )
@@ -369,16 +373,37 @@ def _attention(
 
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
-    is_causal: bool = False, scale: float | None = None,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
     """softmax(query keyᵀ · scale + mask) value over the last two axes.
 
     attn_mask: added to the scores, or booleans, True where a key is seen.  is_causal: no query sees
-    a later key.
+    a later key.  enable_gqa: the axis before the last two is that of heads, and each head of key
+    and value is that of several neighbouring ones of query.  Raises ValueError where these are not
+    a multiple.  Source: Ainslie et al., GQA, arXiv:2305.13245.
     """
     if dropout_p:
         raise Unsupported("dropout in attention is not there", hint="dropout_p=0")
-    return _attention(query, key, value, additive_mask(attn_mask, query.dtype), scale, is_causal)
+    mask = additive_mask(attn_mask, query.dtype)
+    if not enable_gqa:
+        return _attention(query, key, value, mask, scale, is_causal)
+    heads, shared = query.shape[-3], key.shape[-3]
+    if heads % shared or value.shape[-3] != shared:
+        raise ValueError(
+            f"{heads} heads of query are no multiple of {shared} of key and {value.shape[-3]} of"
+            " value"
+        )
+    if mask is not None and len(mask.shape) > 2:
+        mask = _in_groups(mask, shared) if mask.shape[-3] == heads else np.expand_dims(mask, -3)
+    key, value = np.expand_dims(key, -3), np.expand_dims(value, -3)
+    result = _attention(_in_groups(query, shared), key, value, mask, scale, is_causal)
+    return np.reshape(result, (*query.shape[:-1], result.shape[-1]))
+
+
+def _in_groups(x: Any, shared: int) -> Any:
+    """The heads (the axis before the last two) as groups, each of those that share a key."""
+    *batch, heads, rows, columns = x.shape
+    return np.reshape(x, (*batch, shared, heads // shared, rows, columns))
 
 
 def additive_mask(mask: Any, dtype: Any) -> Any:
@@ -402,11 +427,14 @@ METHODS.update(
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "additive_mask",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "bilinear",
     "celu",
@@ -437,6 +465,7 @@ __all__ = [
     "margins",
     "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "mean",
     "mish",
     "normalize",

@@ -208,3 +208,9 @@ class InstanceNorm2d(_InstanceNorm):
     """(batch, channels, height, width), normalised per channel and sample."""
 
     ranks = (4,)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """(batch, channels, depth, height, width), normalised per channel and sample."""
+
+    ranks = (5,)

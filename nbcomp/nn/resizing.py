@@ -14,7 +14,13 @@ import numpy as np
 from nbcomp.nn.spatial import conv1d, conv2d, conv3d, sizes
 
 _CONV = {1: conv1d, 2: conv2d, 3: conv3d}
-MODES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,)}
+MODES = {
+    "nearest": (1, 2, 3),
+    "nearest-exact": (1, 2, 3),
+    "linear": (1,),
+    "bilinear": (2,),
+    "trilinear": (3,),
+}
 
 
 # -------------------------------------------------------------------- transposed convolution
@@ -119,7 +125,7 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Any:
-    """(batch, channels, *space) with the space in another size: nearest, linear or bilinear.
+    """(batch, channels, *space) with the space in another size: nearest or linear.
 
     align_corners: the first and last elements stay at the ends; otherwise elements are areas, whose
     corners do.
@@ -147,15 +153,17 @@ def interpolate(
 
 def _along(x: Any, axis: int, n: int, m: int, scale: float, mode: str, corners: bool) -> Any:
     """One axis of n elements as m."""
-    place = np.arange(m, dtype=np.float32)
+    real_type: Any = np.float64 if x.dtype == np.float64 else np.float32
     if mode.startswith("nearest"):
+        place = np.arange(m, dtype=np.float32)
         half = 0.5 if mode == "nearest-exact" else 0.0
         at = np.floor((place + np.float32(half)) * np.float32(scale)).astype(np.int64)
         return np.take(x, np.minimum(at, n - 1), axis=axis)
+    place, half = np.arange(m, dtype=real_type), real_type(0.5)
     if corners:
-        real = place * np.float32((n - 1) / (m - 1) if m > 1 else 0)
+        real = place * real_type((n - 1) / (m - 1) if m > 1 else 0)
     else:
-        real = np.maximum((place + np.float32(0.5)) * np.float32(scale) - np.float32(0.5), 0)
+        real = np.maximum((place + half) * real_type(scale) - half, 0)
     low = np.minimum(np.floor(real).astype(np.int64), n - 1)
     high = np.minimum(low + 1, n - 1)
     column = (-1, *(1,) * (len(x.shape) - axis - 1))

@@ -127,6 +127,14 @@ def max_pool2d(
     return _maximum(2, x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+def max_pool3d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    """The maximum of windows of the last three axes."""
+    return _maximum(3, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
 def _average(
     space: int,
     x: Any,
@@ -158,6 +166,16 @@ def avg_pool2d(
     """The mean of windows of the last two axes."""
     return _average(
         2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def avg_pool3d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """The mean of windows of the last three axes."""
+    return _average(
+        3, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
 
@@ -199,6 +217,11 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
     return _adaptive(np.mean, avg_pool2d, 2, x, output_size)
 
 
+def adaptive_avg_pool3d(x: Any, output_size: Any) -> Any:
+    """Means of the last three axes that make an output of this depth, height and width."""
+    return _adaptive(np.mean, avg_pool3d, 3, x, output_size)
+
+
 def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
     """Maxima of the last axis that make an output of this length."""
     return _adaptive(np.max, max_pool1d, 1, x, output_size)
@@ -207,6 +230,11 @@ def adaptive_max_pool1d(x: Any, output_size: Any) -> Any:
 def adaptive_max_pool2d(x: Any, output_size: Any) -> Any:
     """Maxima of the last two axes that make an output of this height and width."""
     return _adaptive(np.max, max_pool2d, 2, x, output_size)
+
+
+def adaptive_max_pool3d(x: Any, output_size: Any) -> Any:
+    """Maxima of the last three axes that make an output of this depth, height and width."""
+    return _adaptive(np.max, max_pool3d, 3, x, output_size)
 
 
 def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:

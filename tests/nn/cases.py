@@ -99,6 +99,28 @@ case("batch_norm2d", lambda nn: nn.BatchNorm2d(3), (2, 3, 4, 5))
 case("batch_norm2d_own", lambda nn: nn.BatchNorm2d(3, track_running_stats=False), (2, 3, 4, 5))
 case("group_norm", lambda nn: nn.GroupNorm(2, 6), (2, 6, 3, 4))
 case("instance_norm1d", lambda nn: nn.InstanceNorm1d(3), (2, 3, 5))
+case("instance_norm3d", lambda nn: nn.InstanceNorm3d(2, affine=True), (2, 2, 3, 4, 2))
+case(
+    "max_pool3d", lambda nn: nn.MaxPool3d((2, 3, 2), 2, (1, 1, 0), ceil_mode=True), (2, 3, 6, 7, 5)
+)
+case("avg_pool3d", lambda nn: nn.AvgPool3d(3, 2, 1, count_include_pad=False), (2, 3, 6, 7, 5))
+case("adaptive_avg_pool3d", lambda nn: nn.AdaptiveAvgPool3d((2, 1, 3)), (2, 3, 6, 7, 5))
+case("adaptive_max_pool3d", lambda nn: nn.AdaptiveMaxPool3d((2, None, 3)), (2, 3, 6, 4, 5))
+case(
+    "conv3d_all",
+    lambda nn: nn.Conv3d(4, 6, (1, 3, 2), (1, 2, 1), (0, 1, 2), (1, 2, 1), groups=2),
+    (1, 4, 3, 9, 8),
+)
+case(
+    "conv_transpose2d_groups",
+    lambda nn: nn.ConvTranspose2d(6, 3, (2, 3), (2, 1), (1, 0), groups=3, dilation=2),
+    (2, 6, 5, 7),
+)
+case(
+    "upsample_trilinear", lambda nn: nn.Upsample(scale_factor=2, mode="trilinear"), (1, 2, 3, 4, 2)
+)
+case("gru_three", lambda nn: nn.GRU(4, 17, 2, bidirectional=True, batch_first=True), (3, 7, 4))
+case("lstm_long", lambda nn: nn.LSTM(5, 19), (20, 2, 5))
 case("instance_norm2d", lambda nn: nn.InstanceNorm2d(3, affine=True), (2, 3, 4, 5))
 
 for activation in (
