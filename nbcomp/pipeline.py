@@ -57,7 +57,6 @@ from nbcomp.runtime.plan import (
 from nbcomp.runtime.pool import threads
 from nbcomp.schedule.database import recorded
 from nbcomp.schedule.default import schedule
-from nbcomp.sizes import is_open
 from nbcomp.target.base import Target
 from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
@@ -338,8 +337,7 @@ def _schedule(kernel: Kernel, trace: Trace, options: Options, machine: Machine) 
     trace.record(lowered)
     if (written := options.schedule_of(kernel.name)) is not None:
         return _in_steps(kernel, written.play(kernel), trace)
-    open_sizes = any(is_open(b.shape) for b in kernel.buffers)
-    if options.does_whole("loop") and not kernel.written and not open_sizes:
+    if options.does_whole("loop") and not kernel.written:
         with trace.timed("schedule"):
             played = recorded(kernel, machine)
         if played:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from IPython.core.error import UsageError
 
+from nbcomp.errors import NbcompError
 from nbcomp.magics.measuring import plain
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.recording import Call
@@ -21,17 +24,31 @@ def budget(seconds: float, option: str) -> float:
     return seconds
 
 
-def tuned(call: Call, seconds: float, record: str, on: str, progress: Progress) -> Any:
-    """Search schedules for a call, let the function use what is found, and give the report.
+@contextmanager
+def in_a_line() -> Iterator[None]:
+    """What is wrong with a file is said as IPython says mistakes in commands, without frames."""
+    try:
+        yield
+    except NbcompError as error:
+        raise UsageError(
+            f"{error.message}; {error.hint}" if error.hint else error.message
+        ) from None
 
-    Raises UsageError for a record or an address that does not work.
+
+def tuned(call: Call, seconds: float, record: str, on: str, progress: Progress) -> Any:
+    """Search schedules for a call, let the function use what is found, and give the report; a note
+    if it was interrupted before there was anything to choose from.
+
+    Raises UsageError for a record that cannot be written.
     """
     from nbcomp.display.tuning import TuneProgress, TuneReport  # with the compiler: not when loaded
     from nbcomp.tuning.tune import record_named, search_on
     from nbcomp.tuning.tuner import Tuner
 
     compiled = call.compiled
-    database, reference = record_named(record or None), plain(call.function)
+    with in_a_line():
+        database = record_named(record or None)
+    reference = plain(call.function)
 
     def say(state: Any) -> None:
         progress.show(TuneProgress(state))
@@ -40,7 +57,12 @@ def tuned(call: Call, seconds: float, record: str, on: str, progress: Progress) 
         what = (compiled, call.args, call.kwargs, seconds, database, say)
         return Tuner(*what, reference=reference, runner=runner)
 
-    found = search_on(on, search) if on else search().run()
+    try:
+        found = search_on(on, search) if on else search().run()
+    except KeyboardInterrupt:
+        return Note(
+            f"interrupted: {compiled.name} is as it was; trials that were made are recorded"
+        )
     call.function.adopt(compiled, found.compiled)
     call.compiled = found.compiled
     return TuneReport(found, seconds)

@@ -13,7 +13,7 @@ from nbcomp.display.view.words import count
 from nbcomp.magics.cell import UsersFrames, call_of
 from nbcomp.magics.commands import unquoted
 from nbcomp.magics.progress import Note, Progress
-from nbcomp.magics.searching import SECONDS, budget, tuned
+from nbcomp.magics.searching import SECONDS, budget, in_a_line, tuned
 
 
 @magics_class
@@ -60,13 +60,14 @@ def exchange(record: str, export: str, merge: str) -> str:
     """Merge a file into the record, and export the best from it: what was done, in words."""
     from nbcomp.tuning.tune import record_named  # brings the compiler: not when loaded
 
-    database = record_named(record or None)
-    if database is None:
-        raise UsageError("the record is switched off (NBCOMP_RECORD); name one with --record")
     said = []
-    if merge:
-        new = database.merge(merge)
-        said.append(f"{count(new, 'new line')} from {merge}")
-    if export:
-        said.append(f"{count(database.export(export), 'schedule')} written to {export}")
+    with in_a_line():
+        database = record_named(record or None)
+        if database is None:
+            raise UsageError("the record is switched off (NBCOMP_RECORD); name one with --record")
+        if merge:
+            new = database.merge(merge)
+            said.append(f"{count(new, 'new line')} from {merge}")
+        if export:
+            said.append(f"{count(database.export(export), 'schedule')} written to {export}")
     return "; ".join([*said, *database.problems])

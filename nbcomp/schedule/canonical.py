@@ -2,7 +2,8 @@
 
 Two kernels that differ only in how arrays, values and loops are called have the same `digest`; what
 was written for one plays on the other once the names are exchanged.  Sizes, strides, dtypes and the
-order of everything count.
+order of everything count; of a length that is left open its formula, and the power of two that the
+length seen is next below: what is fast for ten rows need not be so for a million.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from nbcomp.loop.grammar import Affine, Buffer, For, Kernel, Let, Var
 from nbcomp.record import Location
 from nbcomp.schedule.language import Argument, Schedule, Step
+from nbcomp.sizes import Size, Symbol, is_open, substituted, symbols_of
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class _Writer:
         self.names: dict[str, str] = {}
         self.buffers: set[Buffer] = set()
         self.written: dict[int, str] = {}
+        self.symbols: dict[Symbol, Size] = {}  # lengths that are left open
 
     def name(self, own: str) -> str:
         return self.names.setdefault(own, f"n{len(self.names)}") if own else ""
@@ -63,15 +66,32 @@ class _Writer:
     def declared(self, b: Buffer) -> str:
         self.buffers.add(b)
         name, alias = self.name(b.name), self.name(b.alias)
-        return f"{name}={b.role} {b.dtype}{b.shape}{b.strides}{alias}{b.aligned:d}"
+        shape, strides = (self.numbers(n) for n in (b.shape, b.strides))
+        return f"{name}={b.role} {b.dtype}{shape}{strides}{alias}{b.aligned:d}"
+
+    def numbers(self, values: tuple[Any, ...]) -> Any:
+        """Numbers; of those that are left open texts."""
+        return tuple(map(self.number, values)) if is_open(values) else values
+
+    def number(self, value: Any) -> Any:
+        """A number; of one that is left open its formula, in symbols by order of appearance."""
+        if not isinstance(value, Size):
+            return value
+        for symbol in sorted(symbols_of(value), key=lambda s: s.key):
+            if symbol not in self.symbols:
+                named = Symbol(f"s{len(self.symbols)}", symbol.hint)
+                self.symbols[symbol] = Size({(named,): 1})
+        return f"{substituted(value, self.symbols)}~{value.hint.bit_length()}"
 
     def text(self, value: Any) -> str:
         match value:
             case Buffer():
                 return self.name(value.name) if value in self.buffers else self.declared(value)
             case Affine():
-                terms = sorted((self.name(v), f) for v, f in value.terms)
-                return f"{terms}+{value.constant}"
+                terms = sorted((self.name(v), self.number(f)) for v, f in value.terms)
+                return f"{terms}+{self.number(value.constant)}"
+            case Size():
+                return str(self.number(value))
             case np.generic():
                 return f"{value.dtype}:{value!r}"
             case tuple():

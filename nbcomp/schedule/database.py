@@ -133,10 +133,12 @@ class Database:
             return None
 
     def append(self, *entries: Entry) -> None:
-        """Write entries at the end, durably.  Raises NbcompError where that cannot be done."""
+        """Write entries at the end, durably.  Raises NbcompError where that cannot be done: folders
+        are made for the user's own record only."""
         data = "".join(f"{entry.line()}\n" for entry in entries).encode()
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path == own_path():
+                self.path.parent.mkdir(parents=True, exist_ok=True)
             with open(self.path, "ab") as file:
                 _locked(file)
                 if _torn(self.path):  # somebody was killed in the middle of a line
@@ -270,6 +272,11 @@ def default_path() -> Path | None:
     named = os.environ.get(VARIABLE, "")
     if named:
         return None if named.lower() == "off" else Path(named)
+    return own_path()
+
+
+def own_path() -> Path:
+    """The record in the user's cache."""
     if sys.platform == "win32":
         cache = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     elif sys.platform == "darwin":

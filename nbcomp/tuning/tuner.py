@@ -75,7 +75,7 @@ class _Kernel:
 
     @cached_property
     def open(self) -> bool:
-        """Whether a length differs from call to call: such schedules are not recorded."""
+        """Whether a length differs from call to call."""
         return any(is_open(b.shape) for b in self.task.kernel.buffers)
 
     @property
@@ -281,7 +281,7 @@ class Tuner:
         self, workers: Runner, kernel: _Kernel, trials: Sequence[Trial], verdict: bool = False
     ) -> None:
         """Lines more in the record."""
-        if self.record is not None and not kernel.open:
+        if self.record is not None:
             self.record.append(*(self.entry(workers, kernel, t, verdict) for t in trials))
 
     def entry(self, workers: Runner, kernel: _Kernel, trial: Trial, verdict: bool) -> Entry:
@@ -405,8 +405,7 @@ class Tuner:
             change, own = None, default
         open_ = any(k.open for k in self.kernels)
         if open_ and not note:
-            note = "found for the lengths given here, and used for others; not recorded"
-        recorded = self.record and not all(k.open for k in self.kernels)
+            note = "found for the lengths given here, and used for others; recorded for their order"
         return Tuned(
             self.base.name,
             chosen,
@@ -417,7 +416,7 @@ class Tuner:
             own,
             change,
             self.before.reference,
-            str(self.record.path) if self.record and recorded else "",
+            str(self.record.path) if self.record else "",
             lost,
             self.interrupted,
             note,

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
-from nbcomp.errors import NbcompError
 from nbcomp.measure.timing import Ratio
 from nbcomp.schedule import database
 from nbcomp.schedule.database import Database
@@ -101,6 +100,8 @@ def test_exporting_and_merging(shell: Any, record: Path, tmp_path: Path) -> None
         ("%compile f(x) --tune 0", "--tune: how many seconds to search, more than 0, not 0"),
         ("%tune --export x.jsonl", "the record is switched off"),
         ("%tune f(x) --seconds 1 --record /proc/no/such", "cannot be written to"),
+        ("%tune f(x) --seconds 1 --record no/such/r.jsonl", "cannot be written to no/such/r.jsonl"),
+        ("%tune --record r.jsonl --export no/such/r.jsonl", "cannot be written to no/such/r.jsonl"),
         ("%tune --record r.jsonl --merge /no/such", "there is no record"),
     ],
 )
@@ -108,6 +109,26 @@ def test_mistakes(shell: Any, line: str, message: str, monkeypatch: Any, tmp_pat
     monkeypatch.chdir(tmp_path)
     result = shell.run(line)
     error = result.error_in_exec
-    assert isinstance(error, UsageError | NbcompError)
+    assert isinstance(error, UsageError | NameError)
     assert message in str(error)
+    assert not (tmp_path / "no").exists()
     database._used.clear()
+
+
+@pytest.mark.parametrize("moment", ["starting", "comparing the best", "the whole program"])
+@pytest.mark.parametrize("command", ["%tune f(x) --seconds 1", "%compile f(x) --tune 1"])
+def test_interrupts_end_quietly(
+    shell: Any, record: Path, moment: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell(self: Tuner, doing: str) -> None:
+        if doing == moment:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Tuner, "tell", tell)
+    result = shell.run(f"{command} --record {record}")
+    assert result.error_in_exec is None
+    text = shell.outputs[0].data["text/plain"]
+    assert text.startswith("interrupted: ")
+    assert text.endswith(" is as it was; trials that were made are recorded")
+    assert (len(Database(record)) > 1) == (moment != "starting")
+    assert not shell.names["f"].compiled.options.schedules

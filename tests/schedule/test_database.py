@@ -49,7 +49,7 @@ def entry(kernel: Kernel, steps: str = STEPS, **more: Any) -> Entry:
 
 @pytest.fixture
 def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    path = tmp_path / "new" / "tuning.jsonl"
+    path = tmp_path / "tuning.jsonl"
     monkeypatch.setenv("NBCOMP_RECORD", str(path))
     yield Database(path)
     database._used.clear()
@@ -260,3 +260,19 @@ def test_where_the_record_is(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform == "linux":
         monkeypatch.setenv("XDG_CACHE_HOME", f"{os.sep}somewhere")
         assert database.default_path() == Path("/somewhere/nbcomp/tuning.jsonl")
+
+
+def test_folders_are_made_for_the_users_own_record_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(database.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    own = database.default_path()
+    assert own is not None
+    Database(own).check()
+    assert own.exists()
+    with pytest.raises(nbcomp.NbcompError, match=r"cannot be written to .*: No such file"):
+        Database(tmp_path / "no" / "tuned.jsonl").check()
+    assert not (tmp_path / "no").exists()
