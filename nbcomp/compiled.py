@@ -255,8 +255,8 @@ class Compiled:
                 return kernel
         return None
 
-    def failure(self, step: int, status: int) -> Exception | None:
-        """What a step's status means, as the exception Python would raise.
+    def failure(self, step: int, status: int, values: Sequence[Any] = ()) -> Exception | None:
+        """What a step's status means, as the exception Python would raise for these arguments.
 
         None where Python can run the call once more, since nothing of the caller's was changed.
         """
@@ -265,7 +265,10 @@ class Compiled:
             return None
         known = failures(kernel.kernel)
         code, detail = status & ((1 << STATUS_BITS) - 1), status >> STATUS_BITS
-        return exception(known[code - 1], detail) if 0 < code <= len(known) else None
+        if not 0 < code <= len(known):
+            return None
+        lengths = interpret.lengths(self.plan, tuple(values)) if self.plan.open and values else {}
+        return exception(known[code - 1], detail, lengths)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.entry(*args, **kwargs)

@@ -68,6 +68,14 @@ class OpenLengths:
                 if self._fixed[source, axis] >= TRIES:
                     self.names.get(source, {}).pop(axis, None)
 
+    def refused(self) -> None:
+        """A program could not be captured with open lengths; they are left alone after a few."""
+        for source, names in self.names.items():
+            for axis in list(names):
+                self._fixed[source, axis] += 1
+                if self._fixed[source, axis] >= TRIES:
+                    del names[axis]
+
     def _name(self) -> str:
         taken = {name for names in self.names.values() for name in names.values()}
         numbered = (f"{c}{k or ''}" for k in range(100) for c in NAMES)

@@ -15,6 +15,7 @@ from typing import Any
 
 from nbcomp.dispatch import Library
 from nbcomp.errors import NbcompError, Unsupported
+from nbcomp.frontend.result import bind
 from nbcomp.frontend.script.capture import capture
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture
@@ -22,6 +23,7 @@ from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.script import code
 from nbcomp.jitted import Jit
+from nbcomp.openings import SHORT
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.runtime.plan import Plan
 
@@ -56,13 +58,23 @@ class Script(Jit):
     def _capture(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings = NOTHING_OPEN
     ) -> Capture:
-        """By its source, for the lengths of these arguments."""
+        """By its source.
+
+        Raises Unsupported where an open length turns out to be needed: loops over elements may have
+        become something slower for it.
+        """
         try:
-            return capture(self.__wrapped__, args, kwargs)
+            captured = capture(self.__wrapped__, args, kwargs, opened)
         except NbcompError:
             raise
         except Exception as error:
             raise RaisesHere(f"it raises {type(error).__name__}: {error}") from error
+        for fixed in captured.sizes.fixed if captured.sizes else ():
+            if fixed.needed:
+                if fixed.symbol.hint > SHORT:
+                    self.lengths.refused()
+                raise Unsupported(fixed.why, fixed.place)
+        return captured
 
     def _in_numpy(
         self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -84,7 +96,10 @@ class Script(Jit):
         kwargs: Mapping[str, Any] = MappingProxyType({}),
     ) -> Any:
         variant = next((v for v in self.variants if v.plan is plan), None)
-        error = variant.failure(step, status) if variant is not None else None
+        error = None
+        if variant is not None:
+            values = bind(variant.capture.signature, args, dict(kwargs), self.__wrapped__)
+            error = variant.failure(step, status, values)
         if error is None:
             return super().failed(args, plan, step, status, kwargs)
         raise error

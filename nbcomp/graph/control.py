@@ -9,8 +9,9 @@ results take over.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from nbcomp.graph.op import Op
 from nbcomp.loop.grammar import Failure, Kernel
 from nbcomp.loop.interpreter import Exited, interpret
+from nbcomp.sizes import Symbol, evaluated
 from nbcomp.types import BOOL, TensorType
 
 TOKEN = TensorType(BOOL, ())  # the type of a control node, of which only the results are used
@@ -95,9 +97,13 @@ class Loops(Control, name="loops"):
         return tuple([given[k] for k in self.updated] + given[len(arrays) :])
 
 
-def exception(failure: Failure, detail: int = 0) -> Exception:
-    """The exception of Python's that ended a kernel, with the user's line as a note."""
-    error: Exception = getattr(builtins, failure.kind)(failure.message.format(detail))
+def exception(
+    failure: Failure, detail: int = 0, lengths: Mapping[Symbol, int] = MappingProxyType({})
+) -> Exception:
+    """The exception of Python's that ended a kernel, with the user's line as a note; lengths: those
+    that are open."""
+    message = failure.message.format(detail, size=evaluated(failure.size, lengths))
+    error: Exception = getattr(builtins, failure.kind)(message)
     if not failure.message:
         error = getattr(builtins, failure.kind)()
     if failure.location is not None:

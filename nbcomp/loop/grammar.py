@@ -258,7 +258,8 @@ class Leave:
 
 @dataclass(frozen=True, eq=False)
 class Failure:
-    """What ended a kernel: an exception of Python's; `{0}` in its message is a run-time value.
+    """What ended a kernel: an exception of Python's; `{0}` in its message is a run-time value,
+    `{size}` a length that may be open.
 
     certain: Python would raise it; otherwise perhaps, and running the program there will tell.
     """
@@ -267,6 +268,12 @@ class Failure:
     message: str
     location: Location | None = None
     certain: bool = True
+    size: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The message as it is printed in the kernel."""
+        return self.message.replace("{size}", str(self.size))
 
 
 @dataclass(frozen=True, eq=False)

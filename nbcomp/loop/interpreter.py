@@ -50,7 +50,7 @@ class Exited(Exception):
     """A kernel ended early: with this failure, and the value its message shows."""
 
     def __init__(self, failure: Failure, detail: int) -> None:
-        super().__init__(f"{failure.kind}: {failure.message.format(detail)}")
+        super().__init__(f"{failure.kind}: {failure.text.format(detail)}")
         self.failure, self.detail = failure, detail
 
 

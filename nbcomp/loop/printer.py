@@ -193,7 +193,7 @@ def _jump(stmt: Stmt) -> str:
             return f"leave {stmt.label}"
         case Exit():
             detail = f", {print_expr(stmt.detail)}" if stmt.detail else ""
-            return f"exit {stmt.failure.kind}({stmt.failure.message!r}{detail})"
+            return f"exit {stmt.failure.kind}({stmt.failure.text!r}{detail})"
         case Poll():
             return f"poll every {stmt.every}"
         case Prefetch():

@@ -134,10 +134,11 @@ def program(seed: int) -> tuple[Callable[..., Any], str]:
     return namespace["f"], text
 
 
-def arguments(seed: int) -> tuple[Any, ...]:
-    """Arguments of the function of a seed: arrays may be empty."""
+def arguments(seed: int, length: int | None = None) -> tuple[Any, ...]:
+    """Arguments of the function of a seed: arrays may be empty, or have a certain length."""
     rng = np.random.default_rng(seed + 1000)
     dtype, other = (np.dtype(DTYPES[int(rng.integers(len(DTYPES)))]) for _ in range(2))
     size = int(rng.choice([0, 1, 3, 5]))
+    size = size if length is None else length
     arrays = [(rng.standard_normal(n) * 60).astype(d) for n, d in ((size, dtype), (3, other))]
     return (*arrays, int(rng.integers(0, size + 1)), int(rng.choice([0, 3, 300, -5, 2**40])))

@@ -159,10 +159,10 @@ def program(seed: int) -> tuple[Callable[..., Any], str]:
     return namespace["f"], text
 
 
-def arguments(seed: int) -> tuple[Any, ...]:
-    """Arguments of the function of a seed."""
+def arguments(seed: int, length: int | None = None) -> tuple[Any, ...]:
+    """Arguments of the function of a seed, of a certain length."""
     rng = np.random.default_rng(seed + 1000)
-    size = int(rng.integers(5, 8))
+    size = int(rng.integers(5, 8)) if length is None else length
     return (
         rng.standard_normal(size),
         rng.integers(-5, 6, size),

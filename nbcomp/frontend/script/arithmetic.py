@@ -38,6 +38,7 @@ from nbcomp.frontend.script.values import (
 )
 from nbcomp.frontend.script.whole import ZERO, WholeNumbers
 from nbcomp.loop.grammar import Const, Expr, const
+from nbcomp.sizes import Size
 from nbcomp.types import BOOL, FLOAT64
 
 BINARY: dict[type[ast.operator], tuple[Callable[[Any, Any], Any], str]] = {
@@ -72,6 +73,8 @@ class Arithmetic(WholeNumbers):
         """`a ∘ b`; known numbers are computed now, as Python does."""
         if isinstance(a, Either) or isinstance(b, Either):
             return self.each_way((a, b), partial(self.binary, fn, python))
+        if (isinstance(a, Size) or isinstance(b, Size)) and not _of_sizes(fn, a, b):
+            a, b = number(a), number(b)
         if not isinstance(a, Scalar) and not isinstance(b, Scalar):
             return python(a, b)
         if not (is_number(a) and is_number(b)):
@@ -228,6 +231,8 @@ class Arithmetic(WholeNumbers):
             if (expr := self.compared_exactly(fn, one, other)) is not None:
                 return self.each_way((one, other), partial(_truth, expr))
             return self.each_way((one, other), partial(self.compared, fn, python))
+        if any(isinstance(x, Size) for x in (a, b)) and not _lengths(a, b):
+            a, b = (number(x) if isinstance(x, Size) else x for x in (a, b))
         if not isinstance(a, Scalar) and not isinstance(b, Scalar):
             return python(a, b)
         if not (is_number(a) and is_number(b)):
@@ -284,6 +289,8 @@ class Arithmetic(WholeNumbers):
             return self.negated(value)
         if isinstance(value, Either):
             return self.each_way((value,), partial(self.unary, op))
+        if isinstance(value, Size) and isinstance(op, ast.Invert):
+            value = number(value)
         if not isinstance(value, Scalar):
             python: dict[type[ast.unaryop], Callable[[Any], Any]] = {
                 ast.USub: operator.neg,
@@ -311,6 +318,17 @@ class Arithmetic(WholeNumbers):
         if isinstance(op, ast.Invert):
             return Scalar(PY_INT, self.apply("invert", s.expr), ~s.high, ~s.low)
         return s
+
+
+def _lengths(*values: Any) -> bool:
+    """Whether these are lengths, open or not."""
+    return all(isinstance(x, Size) or type(x) is int for x in values)
+
+
+def _of_sizes(fn: str, a: Any, b: Any) -> bool:
+    """Whether an operation on lengths, some of which are open, gives another one."""
+    divides = fn in ("floor_divide", "remainder")
+    return _lengths(a, b) and (fn in _PLAIN or (divides and b > 0))
 
 
 def _in_comparison(way: Way, other: Way) -> Any:

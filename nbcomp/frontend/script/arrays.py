@@ -32,6 +32,7 @@ from nbcomp.loop.grammar import (
     index_add,
     index_scale,
 )
+from nbcomp.sizes import Size, cut
 from nbcomp.types import BOOL, FLOAT64
 
 UNSIGNED = np.dtype(np.uint64)
@@ -93,9 +94,10 @@ class Arrays(Arithmetic):
         """An index as the place it stands for, checked."""
         s = self.keep(s, "index")
         size: Expr = affine(extent)
-        message = f"index {{0}} is out of bounds for axis {axis} with size {extent}"
+        message = f"index {{0}} is out of bounds for axis {axis} with size {{size}}"
+        error = "IndexError", message, s.expr, extent
         if s.low >= 0:
-            self.fail_if(self.compare("greater_equal", s.expr, size), "IndexError", message, s.expr)
+            self.fail_if(self.compare("greater_equal", s.expr, size), *error)
             return as_index(s.expr)
         place = self.local(self.fresh("place"), PY_INT.dtype)
         self.store(place, s.expr)
@@ -104,7 +106,7 @@ class Arrays(Arithmetic):
             low = self.compare("less", s.expr, self.apply("subtract", affine(0), size))
             high = self.compare("greater_equal", s.expr, size)
             outside = self.apply("logical_or", low, high, dtype=BOOL)
-            self.fail_if(outside, "IndexError", message, s.expr)
+            self.fail_if(outside, *error)
             self.store(place, self.apply("add", s.expr, size))
         odd = self.compare("greater_equal", unsigned[0], unsigned[1])
         self.add(If(odd, tuple(body), (), self.location))
@@ -154,14 +156,13 @@ def _is_index(value: Any) -> bool:
     kind = value.kind if isinstance(value, Scalar) else None
     if kind is not None:
         return kind.is_int
-    return type(value) is int or (isinstance(value, np.integer))
+    return type(value) is int or isinstance(value, np.integer | Size)
 
 
 def _sliced(axis: Axis, key: slice) -> tuple[int, Axis]:
     """(how far the start moves along the array's axis, what the axis is then)."""
     bounds = (key.start, key.stop, key.step)
-    if not all(b is None or type(b) is int or isinstance(b, np.integer) for b in bounds):
+    if not all(b is None or type(b) is int or isinstance(b, np.integer | Size) for b in bounds):
         raise NotElements("a slice whose bounds are known only at run time")
-    start, stop, step = key.indices(axis.extent)
-    count = len(range(start, stop, step))
+    start, step, count = cut(key, axis.extent)
     return axis.step * start, Axis(axis.position, axis.step * step, count)

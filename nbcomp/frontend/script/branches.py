@@ -29,6 +29,7 @@ from nbcomp.frontend.script.values import (
     union,
 )
 from nbcomp.loop.grammar import If, Stmt
+from nbcomp.sizes import Size
 from nbcomp.types import BOOL
 
 
@@ -169,6 +170,8 @@ def same(a: Any, b: Any) -> bool:
         return True
     if isinstance(a, Local | Varying) and isinstance(b, Local | Varying):
         return a.buffer is b.buffer and a.ways == b.ways
+    if isinstance(a, Size) and isinstance(b, Size):
+        return a.key == b.key
     if is_number(a) and is_number(b) and not isinstance(a, Scalar) and not isinstance(b, Scalar):
         return type(a) is type(b) and repr(a) == repr(b)
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):

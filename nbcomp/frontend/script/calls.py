@@ -33,6 +33,7 @@ from nbcomp.frontend.script.values import (
     numeric,
 )
 from nbcomp.loop.grammar import const
+from nbcomp.sizes import Size
 from nbcomp.types import BOOL, FLOAT64
 
 DEEPEST = 48  # calls within calls
@@ -94,6 +95,8 @@ class Calls(Expressions):
         """Functions of numbers; NotImplemented for all others."""
         if any(isinstance(a, Either) for a in args) and function not in _OF_ANY_KIND:
             return self.each_way(args, lambda *plain: self.builtin(function, list(plain)))
+        if function not in _OF_LENGTHS:
+            args = [number(a) if isinstance(a, Size) else a for a in args]
         handler = _BUILTINS.get(function) if _hashable(function) else None
         if handler is not None:
             return handler(self, *args)
@@ -301,7 +304,7 @@ class Calls(Expressions):
         if not isinstance(value, Scalar):
             if not is_number(value):
                 raise NotElements(f"int() of {describe(value)}")
-            return int(value)
+            return value if isinstance(value, Size) else int(value)
         if value.dtype.kind == "f":
             return self.truncated(value, "cannot convert float to integer")
         if value.dtype == np.dtype(np.uint64) and value.high >= 2**63:
@@ -341,6 +344,8 @@ class Calls(Expressions):
         """A whole number, for a range."""
         if isinstance(value, Either):
             return self.each_way((value,), self.whole)
+        if isinstance(value, Size):
+            return value
         if not isinstance(value, Scalar):
             if type(value) is bool or not hasattr(type(value), "__index__"):
                 raise NotElements(f"range() of {describe(value)}")
@@ -396,6 +401,7 @@ _BUILTINS: dict[Any, Callable[..., Any]] = {
 }
 
 
+_OF_LENGTHS = (range, enumerate, zip, min, max, abs, int, bool, len)  # open lengths included
 _OF_ANY_KIND = (range, enumerate, zip, min, max, bool)  # which know of numbers of several kinds
 
 

@@ -12,7 +12,7 @@ from nbcomp.frontend.objects import attribute, source_of
 from nbcomp.frontend.result import bind
 from nbcomp.frontend.script.functions import Functions
 from nbcomp.frontend.script.interpreter import Interpreter
-from nbcomp.frontend.session import Session
+from nbcomp.frontend.session import NOTHING_OPEN, Openings, Session
 from nbcomp.frontend.trace import Capture, default_guards, finish, name_of, signature_of, start
 from nbcomp.frontend.tracer import EXTRA_METHODS
 from nbcomp.runtime.plan import Source
@@ -22,14 +22,16 @@ from nbcomp.runtime.plan import Source
 COMPUTES = "__nbcomp_computes__"
 
 
-def capture(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Capture:
-    """The graph of a function, from its source, for these arguments.
+def capture(
+    function: Any, args: Sequence[Any], kwargs: dict[str, Any], opened: Openings = NOTHING_OPEN
+) -> Capture:
+    """The graph of a function, from its source, for these arguments; `opened` as for tracing.
 
     Raises CaptureError where the program is not one, `Unsupported` for what is not compiled.
     """
     signature = signature_of(function)
     values = bind(signature, args, kwargs, function)
-    session, lifter = start(name_of(function))
+    session, lifter = start(name_of(function), opened)
     session.returns = returned_at(function)
     functions = Functions(lambda copy, env: Interpreter(session, copy, env).run())
     session.interpreted, session.written = functions.stand_in, functions.copy_of

@@ -44,7 +44,7 @@ class Emitter:
         self.scope = ""  # the function whose variables these are
         self.location: Location | None = None
         self._names: dict[str, int] = {}
-        self._failures: dict[tuple[str, str, Location | None, bool], Failure] = {}
+        self._failures: dict[tuple[object, ...], Failure] = {}
         self.certain = True  # whether what ends the kernel would raise in Python
         # Indices that were checked in this statement: variable, extent → the place.
         self.placed: dict[tuple[str, int], Expr] = {}
@@ -117,21 +117,26 @@ class Emitter:
 
     # -------------------------------------------------------------------------------- failures
 
-    def failure(self, kind: str, message: str) -> Failure:
-        """One failure for one place and message."""
-        key = (kind, message, self.location, self.certain)
-        made = Failure(kind, message, self.location, self.certain)
-        return self._failures.setdefault(key, made)
-
-    def fail(self, kind: str, message: str, detail: Expr | None = None) -> None:
-        """End the kernel here."""
+    def fail(
+        self, kind: str, message: str, detail: Expr | None = None, size: int | None = None
+    ) -> None:
+        """End the kernel here; one failure for one place and message."""
         self.fails = True
-        self.add(Exit(self.failure(kind, message), detail, self.location))
+        key = (kind, message, self.location, self.certain, size)
+        made = Failure(kind, message, self.location, self.certain, size)
+        self.add(Exit(self._failures.setdefault(key, made), detail, self.location))
 
-    def fail_if(self, bad: Expr, kind: str, message: str, detail: Expr | None = None) -> None:
+    def fail_if(
+        self,
+        bad: Expr,
+        kind: str,
+        message: str,
+        detail: Expr | None = None,
+        size: int | None = None,
+    ) -> None:
         """End the kernel if a condition holds."""
         with self.body() as body:
-            self.fail(kind, message, detail)
+            self.fail(kind, message, detail, size)
         self.add(If(bad, tuple(body), (), self.location))
 
     # ----------------------------------------------------------------------------- expressions

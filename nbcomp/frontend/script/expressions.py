@@ -7,6 +7,7 @@ known now.  What cannot be said in loops over elements raises `NotElements`.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -14,8 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.script.arithmetic import BINARY, COMPARE
@@ -311,7 +310,7 @@ class Expressions(Arrays, ABC):
         known = {
             "shape": view.shape,
             "ndim": len(view.shape),
-            "size": int(np.prod(view.shape, dtype=np.int64)),
+            "size": math.prod(view.shape),
             "dtype": view.memory.buffer.dtype,
         }
         if name in known:

@@ -474,11 +474,12 @@ def most_rounds(stmt: Stmt) -> float:
     inside = max((most_rounds(s) for body in bodies(stmt) for s in body), default=1)
     if isinstance(stmt, While):
         return math.inf
-    if not isinstance(stmt, For):
+    if not isinstance(stmt, For) or inside is math.inf:
         return inside
-    bound = isinstance(stmt.extent, Affine) and all(factor < 0 for _, factor in stmt.extent.terms)
-    extent = stmt.extent.constant if bound and isinstance(stmt.extent, Affine) else math.inf
-    return max(extent, 1) * inside
+    known = isinstance(stmt.extent, Affine) and all(factor < 0 for _, factor in stmt.extent.terms)
+    if not known or not isinstance(stmt.extent, Affine):
+        return math.inf
+    return max(stmt.extent.constant, 1) * inside
 
 
 def _reach(r: RangeOf) -> int:

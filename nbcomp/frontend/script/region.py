@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.number import Number, symbol
+from nbcomp.frontend.number import Number, length, symbol
 from nbcomp.frontend.objects import Shadow, attribute
 from nbcomp.frontend.result import OfTag, Varied
 from nbcomp.frontend.script import branching
@@ -45,7 +45,7 @@ from nbcomp.frontend.script.values import (
 )
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
-from nbcomp.frontend.tracer import Tracer, read
+from nbcomp.frontend.tracer import Tracer, length_of, read
 from nbcomp.graph.control import Loops, Result
 from nbcomp.graph.ir import Node, apply, at
 from nbcomp.loop.grammar import (
@@ -70,7 +70,8 @@ from nbcomp.loop.grammar import (
     walk,
     with_buffers,
 )
-from nbcomp.types import contiguous_strides
+from nbcomp.sizes import Size, is_open
+from nbcomp.types import DType, contiguous_strides
 
 MAKERS = (np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like)
 # Ranges of ints that a program is compiled for, the first that holds the argument: where they are
@@ -122,7 +123,8 @@ class Region(Statements):
         if isinstance(value, branching.Undecided):
             raise value.error
         if type(value) is Number:
-            return self.argument(value, name)
+            size = isinstance(value._value, Size)
+            return value._value if size else self.argument(value, name)
         if type(value) is np.ndarray:
             return self.array(self.session.foreign(value), name)
         if type(value) is tuple:
@@ -181,6 +183,8 @@ class Region(Statements):
 
     def original(self, value: Any) -> Any:
         value = getattr(value, "_ufunc", value) if isinstance(value, np.ufunc) else value
+        if value is length_of:
+            return len
         if isinstance(value, Shadow):  # an object that is called
             value = attribute(value, "__call__")
         return self.session.numpy_function(self.session.written(value))
@@ -194,7 +198,7 @@ class Region(Statements):
         if once and function in (np.empty, np.empty_like):
             return self.uninitialised(function, args, named)
         if once and function in MAKERS:
-            values = [self.given(a) for a in (*args, *named.values())]
+            values = [self.traced(self.given(a)) for a in (*args, *named.values())]
             count = len(args)
             made = self.session.call(
                 function, tuple(values[:count]), dict(zip(named, values[count:], strict=True))
@@ -202,26 +206,44 @@ class Region(Statements):
             return self.array(made, "")
         return super().other(function, args, named, node)
 
+    def traced(self, value: Any) -> Any:
+        """An argument as statements on whole arrays have it."""
+        if isinstance(value, tuple):
+            return tuple(map(self.traced, value))
+        return length(self.session, value) if isinstance(value, Size) else value
+
     def uninitialised(self, function: Any, args: list[Any], named: dict[str, Any]) -> View:
         """An array that nobody need fill: the kernel has all of it."""
         like = [a.memory.buffer if isinstance(a, View) else a for a in args]
         if function is np.empty_like and isinstance(like[0], Buffer):
             shape = named.pop("shape", None) or args[0].shape
             like = [shape, *(like[1:] or [named.pop("dtype", like[0].dtype)])]
-        array = np.empty(*map(self.given, like), **{k: self.given(v) for k, v in named.items()})
-        if array.dtype.kind not in "biuf" or not array.flags.c_contiguous:
-            raise NotElements(f"an array of dtype {array.dtype}")
+        shape, dtype = self.laid_out(*map(self.given, like), **named)
+        if dtype.kind not in "biuf":
+            raise NotElements(f"an array of dtype {dtype}")
         name = self.fresh("made")
-        strides = contiguous_strides(array.shape)
-        memory = Memory(Buffer(name, array.dtype, array.shape, strides, "output"), name)
+        memory = Memory(Buffer(name, dtype, shape, contiguous_strides(shape), "output"), name)
         self.made.append(memory)
         return _whole(memory)
+
+    def laid_out(self, *args: Any, **named: Any) -> tuple[tuple[int, ...], DType]:
+        """The shape and dtype of `np.empty(*args, **named)`, row-major; lengths may be open."""
+        named = {k: self.given(v) for k, v in named.items()}
+        first = args[0] if args else named.get("shape")
+        shape = first if isinstance(first, tuple) else (first,)
+        if is_open(shape) and set(named) <= {"shape", "dtype"}:
+            chosen = args[1] if len(args) > 1 else named.get("dtype", float)
+            return shape, np.dtype(chosen)
+        array = np.empty(*args, **named)
+        if not array.flags.c_contiguous:
+            raise NotElements("an array in another memory order")
+        return array.shape, array.dtype
 
     def given(self, value: Any) -> Any:
         """An argument of a function that makes an array."""
         if isinstance(value, View) and value.whole:
             return value.memory.origin
-        if isinstance(value, Scalar | View):
+        if isinstance(value, Scalar | View | Either):
             raise NotElements("an array of a size or value known only at run time")
         return tuple(map(self.given, value)) if isinstance(value, tuple) else value
 
@@ -503,6 +525,8 @@ def _outside(region: Region, value: Any, made: Any) -> Any:
         return Varied(held, _traced(region, Kind(TAG), next(made)), OF_TAG)
     if isinstance(value, Local | Scalar):
         return _traced(region, value.kind, next(made))
+    if isinstance(value, Size):
+        return length(region.session, value)
     return value.memory.origin if isinstance(value, View) else value
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from nbcomp.frontend.script.source import Source
 from nbcomp.loop.grammar import Affine, Buffer, Const, Expr, affine, const
+from nbcomp.sizes import Size, most
 from nbcomp.types import BOOL, FLOAT64, INT64, DType
 
 INT_LOW, INT_HIGH = -(2**63), 2**63 - 1
@@ -286,6 +287,8 @@ def number(value: Any) -> Scalar:
     """A number known while compiling, as a scalar.  Raises NotElements for what is none."""
     if isinstance(value, Scalar):
         return value
+    if isinstance(value, Size):
+        return Scalar(PY_INT, affine(value), value, value)  # type: ignore[arg-type]
     if isinstance(value, np.generic):
         return _numpy_number(value)
     kind = PYTHON.get(type(value))
@@ -306,7 +309,7 @@ def _numpy_number(value: np.generic) -> Scalar:
 
 def is_number(value: Any) -> bool:
     """Whether this is a number, known now or at run time."""
-    return isinstance(value, Scalar | np.generic) or type(value) in PYTHON
+    return isinstance(value, Scalar | np.generic | Size) or type(value) in PYTHON
 
 
 def numeric(value: Any) -> Number:
@@ -328,9 +331,14 @@ def as_index(expr: Expr) -> Expr:
 
 def from_index(expr: Expr) -> Expr:
     """The reverse: an index without variables is a literal."""
-    if isinstance(expr, Affine) and not expr.terms:
+    if isinstance(expr, Affine) and not expr.terms and not isinstance(expr.constant, Size):
         return const(expr.constant, INT64)
     return expr
+
+
+def plain_bounds(s: Scalar) -> tuple[int, int]:
+    """The bounds of a whole number for all lengths that are taken."""
+    return -most(-s.low), most(s.high)
 
 
 def clipped(s: Scalar, low: int, high: int) -> Scalar:
@@ -350,4 +358,6 @@ def describe(value: Any) -> str:
         return f"{value.one} on one way and {value.other} on another"
     if isinstance(value, np.generic):
         return f"np.{value.dtype.name}"
+    if isinstance(value, Size):
+        return "int"
     return "None" if value is None else type(value).__name__

@@ -16,6 +16,7 @@ from nbcomp.frontend.script.values import (
     as_index,
     from_index,
     number,
+    plain_bounds,
 )
 from nbcomp.frontend.script.ways import Ways
 from nbcomp.loop.grammar import Affine, Const, Expr, index_add, index_scale
@@ -126,9 +127,10 @@ class WholeNumbers(Ways):
     def int_left_shift(self, a: Scalar, b: Scalar) -> Scalar:
         """a << b"""
         b = self.shift_count(b)
-        most = min(b.high, 64)
-        low, high = min(a.low << most, a.low), max(a.high << most, a.high)
-        if low < INT_LOW or high > INT_HIGH or b.high >= 64:
+        (least, greatest), (_, count) = plain_bounds(a), plain_bounds(b)
+        most = min(count, 64)
+        low, high = min(least << most, least), max(greatest << most, greatest)
+        if low < INT_LOW or high > INT_HIGH or count >= 64:
             a, b = self.keep(a), self.keep(b)
             shifted = self.keep(self.bounded("left_shift", a, b, low, high))
             back = self.apply("right_shift", shifted.expr, b.expr)
@@ -140,9 +142,10 @@ class WholeNumbers(Ways):
     def int_right_shift(self, a: Scalar, b: Scalar) -> Scalar:
         """a >> b"""
         b = self.shift_count(b)
-        least, most = min(max(b.low, 0), 64), min(max(b.high, 0), 64)
-        low = min(a.low >> least, a.low >> most)
-        high = max(a.high >> least, a.high >> most)
+        least, most = (min(max(end, 0), 64) for end in plain_bounds(b))
+        smallest, largest = plain_bounds(a)
+        low = min(smallest >> least, smallest >> most)
+        high = max(largest >> least, largest >> most)
         return self.bounded("right_shift", a, b, low, high)
 
     def nonzero(self, b: Scalar, message: str) -> Scalar:
@@ -160,7 +163,7 @@ class WholeNumbers(Ways):
 
     def bits(self, a: Scalar, b: Scalar) -> tuple[int, int]:
         """Bounds of what has no more bits than either."""
-        size = 1 << max(x.bit_length() for x in (a.low, a.high, b.low, b.high))
+        size = 1 << max(x.bit_length() for x in (*plain_bounds(a), *plain_bounds(b)))
         return (0 if a.low >= 0 and b.low >= 0 else -size), size - 1
 
     def shift_count(self, b: Scalar) -> Scalar:
