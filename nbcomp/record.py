@@ -108,6 +108,13 @@ def remark(
         heard.append(Remark(kind, topic, reason, location, hint))
 
 
+def overtaken(topics: Collection[str], location: Location | None) -> None:
+    """Take back what was said about a place: a later decision made it untrue."""
+    heard = _heard.get()
+    if heard is not None:
+        heard[:] = [r for r in heard if r.topic not in topics or r.location != location]
+
+
 class Snapshot:
     """One pass: its name, what it says it does, the IR after it, its seconds and its remarks.
 

@@ -124,13 +124,24 @@ def test_other_dtypes_stay(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(compiled(a, b), product(a, b))
 
 
-def test_open_lengths_say_so(rng: np.random.Generator) -> None:
-    w = byte(rng, "i1", 32, 16)
-    compiled = nbcomp.compile(product, nbcomp.i8["n", 32], w)
-    assert any("of open lengths" in r.reason for r in compiled.trace.remarks)
-    for rows in (1, 7, 20):
-        a = byte(rng, "i1", rows, 32)
+@pytest.mark.parametrize("kinds", KINDS)
+def test_any_number_of_rows(kinds: tuple[str, str], rng: np.random.Generator) -> None:
+    w = byte(rng, kinds[1], 33, 40)
+    spec = {"i1": nbcomp.i8, "u1": nbcomp.u8}[kinds[0]]
+    compiled = nbcomp.compile(product, spec["n", 33], w)
+    assert narrow(compiled)
+    for rows in (2, 4, 7, 20, 131, 300):
+        a = byte(rng, kinds[0], rows, 33)
         np.testing.assert_array_equal(compiled(a, w), product(a, w))
+
+
+def test_other_open_lengths_say_so(rng: np.random.Generator) -> None:
+    compiled = nbcomp.compile(product, nbcomp.i8[16, "k"], nbcomp.i8["k", 24])
+    assert not narrow(compiled)
+    assert any("of open lengths" in r.reason for r in compiled.trace.remarks)
+    for inner in (3, 40, 100):
+        a, b = byte(rng, "i1", 16, inner), byte(rng, "i1", inner, 24)
+        np.testing.assert_array_equal(compiled(a, b), product(a, b))
 
 
 def test_can_be_left_out(rng: np.random.Generator) -> None:

@@ -122,7 +122,9 @@ def compare_cpus(
     with kept(captured.signature, captured.writes, args, kwargs or {}):
         python = reference or compiled.function
         writes = bool(captured.writes)
-        wanted = Wanted.of(python, args, kwargs, writes, coarsest(compiled.captured))
+        wanted = Wanted.of(
+            python, args, kwargs, writes, coarsest(compiled.captured, compiled.options.precision)
+        )
         neighbours = Neighbours()
         runs = [row.name == "host" or named[row.name].runs for row in rows]
         timed = _timed(rows, runs, wanted, seconds)

@@ -110,7 +110,7 @@ class _Race:
         self.writes = bool(self.compiled.capture.writes)
         self.compiling = self.compiled.compile_seconds  # of the variant that took longest
         begin = time.perf_counter()
-        eps = coarsest(self.compiled.captured)
+        eps = coarsest(self.compiled.captured, self.compiled.options.precision)
         self.wanted = Wanted.of(self.reference, self.args, self.kwargs, self.writes, eps)
         self.numpy_seconds = time.perf_counter() - begin
 

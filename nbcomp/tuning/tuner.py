@@ -193,7 +193,10 @@ class Tuner:
     def against_numpy(self, compiled: Compiled, seconds: float = 0.0) -> Comparison:
         """Check a compiled program and, if there is time, time it in turn with the Python
         function."""
-        writes, eps = bool(compiled.capture.writes), coarsest(compiled.captured)
+        writes, eps = (
+            bool(compiled.capture.writes),
+            coarsest(compiled.captured, compiled.options.precision),
+        )
         what = (compiled.entry, self.reference, self.args, self.kwargs)
         return compare(*what, seconds, writes, eps) if seconds else check(*what, writes, eps)
 

@@ -117,3 +117,19 @@ def test_not_a_number_and_infinity_go_through_every_product(shape: tuple[int, in
 def test_what_follows_a_product_in_another_order(function: Any, n: int) -> None:
     a = np.arange(float(n * n)).reshape(n, n)
     np.testing.assert_allclose(nbcomp.compile(function, a)(a), function(a))
+
+
+def test_products_within_attention_are_not_said_to_be_others(rng: np.random.Generator) -> None:
+    """What computes them is the attention's kernel, whatever had been chosen before."""
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        weights = np.exp(q @ k.swapaxes(-1, -2))
+        return (weights / weights.sum(axis=-1, keepdims=True)) @ v + (q @ q.swapaxes(-1, -2))[:, :1]
+
+    arrays = [rng.standard_normal((64, 64)).astype(np.float32) for _ in range(3)]
+    found = nbcomp.compile(attention, *arrays).trace.remarks
+    assert [r for r in found if r.topic == "attention" and r.kind == "applied"]
+    said = [r for r in found if r.topic in ("library", "loops")]
+    assert len(said) == 1
+    assert said[0].location is not None
+    assert said[0].location.source() == "q @ q.swapaxes(-1, -2)"

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract
-from nbcomp.record import Remark, remark
+from nbcomp.record import Remark, overtaken, remark
 from nbcomp.sizes import is_open
 from nbcomp.types import FLOAT32, FLOAT64
 
@@ -118,4 +118,6 @@ def applied(found: Attention) -> None:
         f"{found.result.title} is one kernel with the scores it is made from: these ({size}) are"
         " computed by blocks of rows and never stored whole"
     )
+    for product in (found.scores, found.result):
+        overtaken(("library", "loops"), product.location)
     remark("applied", "attention", reason, found.result.location)

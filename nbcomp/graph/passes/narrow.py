@@ -61,12 +61,12 @@ def round_products(graph: Graph) -> Graph:
 
 def _left_alone(node: Node) -> bool:
     """Whether a product stays as it is; a remark says why, where lengths are open."""
+    *batch, rows, columns = node.shape
     inner = node.inputs[0].shape[-1]
-    if is_open((*node.shape, inner)):
+    if is_open((*batch, columns, inner)):
         reason = "a product of open lengths: its operands stay as wide as they are"
         remark("missed", "narrow", reason, node.location)
         return True
-    rows, columns = node.shape[-2:]
     return rows < ROWS or columns < COLUMNS or inner < TERMS or node.type.size == 0
 
 
