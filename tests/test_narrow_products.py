@@ -10,8 +10,10 @@ import pytest
 
 import nbcomp
 from nbcomp.levels import levels
+from nbcomp.loop.work import work_of
 from nbcomp.machine import host
 from nbcomp.measure.comparison import errors
+from nbcomp.measure.kernels import _together
 
 SHAPES = [(4, 16, 8), (5, 17, 10), (37, 53, 77), (8, 64, 48), (13, 250, 33), (70, 129, 100)]
 KINDS = list(itertools.product(("u1", "i1"), repeat=2))
@@ -235,3 +237,24 @@ def test_the_instructions_are_there(rng: np.random.Generator) -> None:
     assert "vpdpbusd" not in compiled.for_cpu("avx512").text("asm")
     x, y = (rng.standard_normal((64, 64)).astype(np.float32) for _ in range(2))
     assert "vdpbf16ps" in in_bf16(matmul, x, y).for_cpu("amx").text("asm")
+
+
+def test_figures_are_held_against_what_the_instructions_can_do(rng: np.random.Generator) -> None:
+    a, b = byte(rng, "u1", 256, 256), byte(rng, "i1", 256, 256)
+    compiled = nbcomp.compile(product, a, b)
+    work = work_of(compiled.kernels[-1].lowered)
+    assert work.operations[4] == 2 * 256**3
+    x, y = (rng.standard_normal((64, 64)).astype(np.float32) for _ in range(2))
+    floats = work_of(in_bf16(matmul, x, y).kernels[-1].lowered)
+    assert floats.operations[4] == 2 * 64**3
+    if "avx512vnni" in host().features:
+        assert _together(compiled.kernels[-1].kernel) == 4
+
+
+@pytest.mark.skipif("avx512vnni" not in host().features, reason="needs AVX512-VNNI")
+def test_instructions_say_where_they_come_from(rng: np.random.Generator) -> None:
+    a, b = byte(rng, "u1", 64, 64), byte(rng, "i1", 64, 48)
+    compiled = nbcomp.compile(product, a, b)
+    rows = [row for row in compiled.provenance().rows if "vpdpbusd" in row.text]
+    assert rows
+    assert all(row.places for row in rows)

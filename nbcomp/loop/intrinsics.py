@@ -187,6 +187,14 @@ def _step(buffer: Buffer, indices: Sequence[Expr], loop: str) -> tuple[int, int]
     return -1, 0
 
 
+def terms(intrinsic: Intrinsic) -> int:
+    """How many neighbouring products an instruction adds up: the length of its innermost loop."""
+    loop = intrinsic.meaning
+    while isinstance(loop.body[0], For):
+        loop = loop.body[0]
+    return _extent(loop) or 1
+
+
 def dots(intrinsic: Intrinsic) -> tuple[int, tuple[DType, DType, DType]] | None:
     """Lanes, and the dtypes of the operands and the sums, of an instruction whose sums are lanes of
     a vector; None for tiles."""

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from nbcomp.loop.bfloat16 import bits_in
 from nbcomp.loop.cost import ELEMENTARY, INSTRUCTIONS, extent_of
 from nbcomp.loop.grammar import (
     Accumulate,
@@ -195,6 +196,7 @@ def _shared_once(roots: tuple[Expr, ...], indices: bool = False) -> Iterator[Exp
     stack = list(roots)
     while stack:
         e = stack.pop()
+        e = bits_in(e) or e  # bfloat16 is converted
         if id(e) in seen or isinstance(e, Affine | Const):
             continue
         seen.add(id(e))

@@ -20,9 +20,11 @@ import numpy as np
 from nbcomp.compiled import Compiled, CompiledKernel
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.result import bind
-from nbcomp.loop.grammar import Store, walk
+from nbcomp.loop.grammar import For, Kernel, Store, walk
+from nbcomp.loop.intrinsics import INTRINSICS, terms
 from nbcomp.loop.work import Work, work_of
 from nbcomp.lowering.program import KernelStep, LibraryStep, touched
+from nbcomp.machine import host
 from nbcomp.measure.arguments import kept, restore, twin
 from nbcomp.measure.limits import limits, nothing
 from nbcomp.measure.memory_plan import memory_plan, step_names
@@ -247,7 +249,15 @@ def _figures(timed: _Timed, known: Limits) -> KernelFigures:
         overhead=forks * known.fork + len(stages) * STEP,
         limits=known,
         calls=len(timed.calls),
+        together=_together(timed.kernel.kernel),
     )
+
+
+def _together(kernel: Kernel) -> int:
+    """How many products the instructions of a kernel add up at a time, on this machine."""
+    names = {s.instruction for s in walk(kernel.stages) if isinstance(s, For) and s.instruction}
+    found = [INTRINSICS[name] for name in names]
+    return max((terms(i) for i in found if i.runs_on(host().features)), default=1)
 
 
 # ------------------------------------------------------------------------------------------ lines

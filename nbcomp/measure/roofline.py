@@ -86,7 +86,7 @@ class KernelFigures:
     function (exp, log, sin, …) as many as its vector code has instructions
     (`nbcomp.loop.cost.INSTRUCTIONS`).  traffic: bytes that must move, each element of a buffer once
     however often it is used, by the level where they were last.  overhead: seconds of starting its
-    stages.
+    stages.  together: products an instruction adds up in the place of one multiply-add.
     """
 
     kernel: str
@@ -98,6 +98,7 @@ class KernelFigures:
     overhead: float
     limits: Limits
     calls: int = 1
+    together: int = 1
 
     @property
     def bytes(self) -> float:
@@ -117,7 +118,8 @@ class KernelFigures:
     @property
     def bounds(self) -> dict[str, float]:
         """The least seconds by each limit: "compute", each level, "overhead"."""
-        times = {"compute": self.operations / self.limits.peak(self.threads, self.dtype)}
+        peak = self.limits.peak(self.threads, self.dtype) * self.together
+        times = {"compute": self.operations / peak}
         for level, size in self.traffic:
             times[level] = size / self.limits.bandwidth(self.threads, level)
         return times | {"overhead": self.overhead}

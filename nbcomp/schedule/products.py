@@ -29,12 +29,12 @@ from nbcomp.loop.grammar import (
     Stmt,
     walk,
 )
-from nbcomp.loop.intrinsics import INTRINSICS, dots
+from nbcomp.loop.intrinsics import INTRINSICS, dots, terms
 from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.blocking import LINE, Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
-from nbcomp.schedule.rewriting import constant_extent, find, loop_names
+from nbcomp.schedule.rewriting import find, loop_names
 from nbcomp.schedule.steps.memory import NEAR
 from nbcomp.sizes import Size, hint
 
@@ -152,14 +152,14 @@ def _grouped(kernel: Kernel, product: Product, machine: Machine) -> tuple[Kernel
     found = _instruction(product, machine)
     if found is None:
         return kernel, product, ""
-    name, terms = found
+    name, group = found
     before = loop_names(kernel)
     kernel = _noted(
-        steps.split(kernel, product.shared, terms), f'split("{product.shared}", {terms})'
+        steps.split(kernel, product.shared, group), f'split("{product.shared}", {group})'
     )
     (outer,) = (v for v in loop_names(kernel) if v not in before)
     grouped = replace(
-        product, shared=outer, depth=product.depth // terms, inner=product.shared, terms=terms
+        product, shared=outer, depth=product.depth // group, inner=product.shared, terms=group
     )
     return kernel, grouped, name
 
@@ -176,9 +176,9 @@ def _instruction(product: Product, machine: Machine) -> tuple[str, int] | None:
         shape = dots(intrinsic)
         if shape != (lanes, dtypes) or not intrinsic.runs_on(machine.features):
             continue
-        terms = constant_extent(intrinsic.meaning.body[0])  # type: ignore[arg-type]
-        if product.depth % terms == 0 and product.left.turned:
-            return intrinsic.name, terms
+        group = terms(intrinsic)
+        if product.depth % group == 0 and product.left.turned:
+            return intrinsic.name, group
     return None
 
 

@@ -48,6 +48,7 @@ def test_each_pass_is_measured_from_the_program_before_it() -> None:
         "capture",
         "choose_windows",
         "choose_recurrences",
+        "narrow_products",
         "algebra",
         "fold",
         "cse",
@@ -80,6 +81,7 @@ def test_the_last_pass_of_each_level_ends_with_the_whole_program() -> None:
     graph = {
         "choose_windows",
         "choose_recurrences",
+        "narrow_products",
         "algebra",
         "fold",
         "cse",

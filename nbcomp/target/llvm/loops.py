@@ -36,7 +36,7 @@ from nbcomp.loop.grammar import (
     loop_var,
     walk_expr,
 )
-from nbcomp.loop.intrinsics import INTRINSICS, Place, match
+from nbcomp.loop.intrinsics import INTRINSICS, Intrinsic, Place, match
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.origin import Construct
 from nbcomp.target.llvm import blas, jumps, tensor
@@ -202,6 +202,10 @@ class LoopEmitter(AccumulatorEmitter):
         if context.lanes or not intrinsic.runs_on(self.b.features):
             self.for_loop(tensor.generic(stmt), context)
             return
+        with self.origins.statement(tensor.adding(stmt)):
+            self.one_instruction(stmt, intrinsic, context)
+
+    def one_instruction(self, stmt: For, intrinsic: Intrinsic, context: Lanes) -> None:
         places = match(intrinsic, stmt)
         self.writes += 1
         pointers = {

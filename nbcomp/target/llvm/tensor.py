@@ -62,6 +62,14 @@ def generic(block: For) -> For:
     return made
 
 
+def adding(block: For) -> Stmt:
+    """The statement that an instruction is."""
+    stmt: Stmt = block
+    while isinstance(stmt, For):
+        (stmt,) = stmt.body
+    return stmt
+
+
 def _walks(index: Expr, var: str) -> bool:
     return isinstance(index, Affine) and any(v == var for v, _ in index.terms)
 
