@@ -26,14 +26,15 @@ class CheckpointError(NbcompError, ValueError):
     """A file that is no checkpoint nbcomp reads; says what to do instead."""
 
 
-def load(path: str | os.PathLike[str]) -> Arrays:
+def load(path: str | os.PathLike[str], *, widen: bool = False) -> Arrays:
     """The arrays of a .safetensors or .npz file, by name.
 
-    Raises CheckpointError for other files, for broken ones and for objects in them.
+    widen: arrays of bfloat16, which NumPy has not, are read as float32, which has all its values.
+    Raises CheckpointError for other files, for broken ones, for objects and other dtypes in them.
     """
     file = Path(path)
     if file.suffix == ".safetensors":
-        return _safetensors(file)
+        return _safetensors(file, widen)
     if file.suffix == ".npz":
         return _npz(file)
     raise _refused(file)
@@ -64,21 +65,60 @@ def _npz(file: Path) -> Arrays:
         raise CheckpointError(f"{file.name} is no .npz file of plain arrays: {error}") from None
 
 
-def _safetensors(file: Path) -> Arrays:
+# What safetensors calls dtypes that NumPy has not, and what they are called elsewhere.
+_FOREIGN = {
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "F4": "float4_e2m1fn_x2",
+}
+
+
+def _safetensors(file: Path, widen: bool) -> Arrays:
     if not file.exists():
         raise FileNotFoundError(f"there is no file {file}")
     library = _library()
     try:
         arrays: Arrays = library.load_file(str(file))
-    except KeyError as error:  # a dtype that NumPy has not
-        raise CheckpointError(
-            f"{file.name} holds arrays of dtype {error.args[0]}, which NumPy has not",
-            hint="convert them to float32 and save again",
-        ) from None
-    except Exception as error:  # its own class, written in Rust
+        return arrays
+    except Exception as error:  # its own class, written in Rust, or of a dtype NumPy has not
         if isinstance(error, OSError):
             raise
-        raise CheckpointError(f"{file.name} is no safetensors file: {error}") from None
+        foreign = _foreign(library, file)
+        if not foreign:
+            raise CheckpointError(f"{file.name} is no safetensors file: {error}") from None
+    name, kind = min(foreign.items(), key=lambda entry: entry[1] == "BF16")
+    if kind == "BF16" and widen:
+        return _widened(library, file)
+    raise CheckpointError(
+        f"{name} in {file.name} has dtype {_FOREIGN.get(kind, kind)}, which NumPy has not",
+        hint="load(path, widen=True) reads it as float32"
+        if kind == "BF16"
+        else "convert it to float32 and save again",
+    )
+
+
+def _foreign(library: Any, file: Path) -> dict[str, str]:
+    """The names and dtypes of arrays whose dtypes NumPy has not."""
+    try:
+        with library.safe_open(str(file), "np") as opened:
+            kinds = {name: opened.get_slice(name).get_dtype() for name in opened.keys()}  # noqa: SIM118
+    except Exception:  # broken: said elsewhere
+        return {}
+    return {name: kind for name, kind in kinds.items() if kind in _FOREIGN}
+
+
+def _widened(library: Any, file: Path) -> Arrays:
+    """All arrays, those of bfloat16 as float32: it is the upper half of one."""
+    arrays: Arrays = {}
+    with library.safe_open(str(file), "np") as opened:
+        plain = [n for n in opened.keys() if opened.get_slice(n).get_dtype() != "BF16"]  # noqa: SIM118
+        arrays |= {name: opened.get_tensor(name) for name in plain}
+    for name, entry in library.deserialize(file.read_bytes()):
+        if entry["dtype"] == "BF16":
+            wide = np.frombuffer(entry["data"], "<u2").astype(np.uint32) << 16
+            arrays[name] = wide.view(np.float32).reshape(entry["shape"])
     return arrays
 
 

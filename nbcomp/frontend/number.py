@@ -47,6 +47,10 @@ class Number:
             raise AttributeError(name)
         return getattr(known(self), name)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """For a list with numbers that is handed to NumPy itself: their values are assumed."""
+        return np.asarray(_number_of(known(self)), dtype)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         return self._session.call(
             getattr(ufunc, method) if method != "__call__" else ufunc, args, kwargs

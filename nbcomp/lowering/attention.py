@@ -209,11 +209,12 @@ class Attention(Rows):
 
 
 def _softmax(above: Node, below: Node) -> bool:
-    """Whether these are exp(x - max(x)) and its sum, along the last axis."""
+    """Whether these are exp(x - max(x)) and its sum, along the last axis; the one may be kept
+    finite, the other at least 1."""
     inner = above.inputs[0] if above.op.name == "exp" else above
     if inner.op.name != "subtract":
         return False
-    x, top, total = inner.inputs[0], base_of(inner.inputs[1]), base_of(below)
+    x, top, total = inner.inputs[0], _without_bound(inner.inputs[1]), _without_bound(below)
     rows = all(_along_rows(n) for n in (top, total))
     return (
         rows
@@ -221,6 +222,13 @@ def _softmax(above: Node, below: Node) -> bool:
         and top.inputs[0] is x
         and (total.inputs[0] is above)
     )
+
+
+def _without_bound(node: Node) -> Node:
+    """What a bound, for rows in which nothing is seen, was put on."""
+    node = base_of(node)
+    bounded = {"where": 2, "maximum": 0}.get(node.op.name)
+    return node if bounded is None else base_of(node.inputs[bounded])
 
 
 def _along_rows(node: Node) -> bool:

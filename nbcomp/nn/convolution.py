@@ -33,16 +33,16 @@ class _Conv(Module):
         padding_mode: str = "zeros",
         dtype: Any = np.float32,
     ) -> None:
-        if in_channels % groups or out_channels % groups:
-            raise ValueError(
-                f"{in_channels} channels in and {out_channels} out do not make {groups} groups"
-            )
+        F.check_groups(groups, in_channels, out_channels)
         if padding_mode not in PADDING_MODES:
             raise ValueError(f"padding_mode is one of {PADDING_MODES}, not {padding_mode!r}")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = F.sizes(kernel_size, self.space)
-        self.stride, self.dilation = F.sizes(stride, self.space), F.sizes(dilation, self.space)
-        self.padding = padding if isinstance(padding, str) else F.sizes(padding, self.space)
+        self.kernel_size = F.sizes(kernel_size, self.space, "kernel_size")
+        self.stride = F.sizes(stride, self.space, "stride")
+        self.dilation = F.sizes(dilation, self.space, "dilation")
+        F.check_padding(padding)
+        word = isinstance(padding, str)
+        self.padding = padding if word else F.sizes(padding, self.space, "padding")
         self.padding_mode = padding_mode
         shape = (out_channels, in_channels // groups, *self.kernel_size)
         bound = 1 / math.sqrt(max(math.prod(shape[1:]), 1))
@@ -117,15 +117,13 @@ class _ConvTranspose(Module):
         dilation: Any = 1,
         dtype: Any = np.float32,
     ) -> None:
-        if in_channels % groups or out_channels % groups:
-            raise ValueError(
-                f"{in_channels} channels in and {out_channels} out do not make {groups} groups"
-            )
+        F.check_groups(groups, in_channels, out_channels)
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = F.sizes(kernel_size, self.space)
-        self.stride, self.dilation = F.sizes(stride, self.space), F.sizes(dilation, self.space)
-        self.padding = F.sizes(padding, self.space)
-        self.output_padding = F.sizes(output_padding, self.space)
+        self.kernel_size = F.sizes(kernel_size, self.space, "kernel_size")
+        self.stride = F.sizes(stride, self.space, "stride")
+        self.dilation = F.sizes(dilation, self.space, "dilation")
+        self.padding = F.sizes(padding, self.space, "padding")
+        self.output_padding = F.sizes(output_padding, self.space, "output_padding")
         shape = (in_channels, out_channels // groups, *self.kernel_size)
         bound = 1 / math.sqrt(max(math.prod(shape[1:]), 1))
         self.weight = init.parameter(*shape, bound=bound, dtype=dtype)

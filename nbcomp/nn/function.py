@@ -34,6 +34,7 @@ def function(describe: Callable[..., Described]) -> Callable[..., Any]:
                 if dispatch is not None:
                     return dispatch(value, call, (type(value),), args, kwargs)
         op, operands = describe(*args, **kwargs)
+        _check(describe, operands)
         arrays = [np.asarray(x) for x in _given(operands)]
         with np.errstate(all="ignore"):
             result = op.reference(*arrays)
@@ -45,9 +46,21 @@ def function(describe: Callable[..., Described]) -> Callable[..., Any]:
     @functools.wraps(describe)
     def build(*args: Any, **kwargs: Any) -> Node:
         op, operands = describe(*args, **kwargs)
+        _check(describe, operands)
         return apply(op, *map(as_node, _given(operands)))
 
     return call
+
+
+def _check(describe: Callable[..., Described], operands: tuple[Any, ...]) -> None:
+    """Raise TypeError for what is no array where there has to be one."""
+    if operands and (operands[0] is None or isinstance(operands[0], str | bytes | dict)):
+        name = describe.__name__.lstrip("_")
+        raise TypeError(f"{name} takes an array, not {_shown(operands[0])}")
+
+
+def _shown(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def _given(operands: tuple[Any, ...]) -> Iterator[Any]:

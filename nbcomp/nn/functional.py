@@ -7,6 +7,7 @@ Convolution and pooling are in `spatial`, what makes images larger in `resizing`
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from nbcomp.nn.spatial import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
+    check_groups,
+    check_padding,
     conv1d,
     conv2d,
     conv3d,
@@ -108,8 +111,17 @@ def _softplus(x: Any) -> Described:
 
 
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """log(1 + e ** (beta · x)) / beta; the threshold, beyond which it is x, is not needed here"""
-    return _softplus(x) if beta == 1 else _softplus(x * beta) / beta
+    """log(1 + e ** (beta · x)) / beta; x itself where beta · x is beyond the threshold"""
+    x = x if hasattr(x, "dtype") else np.asarray(x)
+    scaled = x if beta == 1 else x * beta
+    soft = _softplus(scaled) if beta == 1 else _softplus(scaled) / beta
+    return soft if beta == 1 and _is_far(threshold, x) else np.where(scaled > threshold, x, soft)
+
+
+def _is_far(threshold: float, x: Any) -> bool:
+    """Whether log(1 + e ** x) rounds to x from here on."""
+    eps = float(np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).eps)
+    return threshold > 0 and math.exp(-threshold) < threshold * eps / 4
 
 
 def relu6(x: Any) -> Any:
@@ -215,8 +227,18 @@ mean = reduction(np.mean)
 
 def normalize(x: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
     """x divided by its p-norm along an axis, that at least eps"""
-    size = np.sum(np.abs(x) ** p, axis=dim, keepdims=True) ** (1 / p)
-    return x / np.maximum(size, eps)
+    return x / np.maximum(_norm(np.abs(x), p, dim), eps)
+
+
+def _norm(size: Any, p: float, dim: Any) -> Any:
+    """The p-norm along an axis, of absolute values."""
+    if math.isinf(p):
+        largest = np.max if p > 0 else np.min
+        return largest(size, axis=dim, keepdims=True)
+    if p == 0:
+        return np.sum(size != 0, axis=dim, keepdims=True, dtype=size.dtype)
+    with np.errstate(divide="ignore"):  # of zeros, for negative p
+        return np.sum(size**p, axis=dim, keepdims=True) ** (1 / p)
 
 
 @function
@@ -341,8 +363,7 @@ def group_norm(
     """(x - mean) / sqrt(variance + eps) over groups of channels (axis 1), then per channel an
     affine function.  Source: Wu and He, Group Normalization, arXiv:1803.08494.
     """
-    if x.shape[1] % num_groups:
-        raise ValueError(f"{x.shape[1]} channels do not make {num_groups} groups")
+    check_groups(num_groups, x.shape[1])
     each = x.shape[1] // num_groups
     grouped = np.reshape(x, (x.shape[0], num_groups, each, -1))
     distance = grouped - np.mean(grouped, axis=(-2, -1), keepdims=True)
@@ -375,7 +396,7 @@ def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
     is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
-    """softmax(query keyᵀ · scale + mask) value over the last two axes.
+    """softmax(query keyᵀ · scale + mask) value over the last two axes; 0 where a query sees no key.
 
     attn_mask: added to the scores, or booleans, True where a key is seen.  is_causal: no query sees
     a later key.  enable_gqa: the axis before the last two is that of heads, and each head of key
@@ -438,6 +459,8 @@ __all__ = [
     "batch_norm",
     "bilinear",
     "celu",
+    "check_groups",
+    "check_padding",
     "conv1d",
     "conv2d",
     "conv3d",

@@ -156,8 +156,7 @@ class GroupNorm(Module):
         *,
         bias: bool = True,
     ) -> None:
-        if num_channels % num_groups:
-            raise ValueError(f"{num_channels} channels do not make {num_groups} groups")
+        F.check_groups(num_groups, num_channels)
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.affine = affine
         self.weight, self.bias = _affine((num_channels,), affine, bias, dtype)

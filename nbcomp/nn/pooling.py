@@ -67,8 +67,9 @@ class AvgPool1d(Module):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        self.kernel_size, self.padding = F.sizes(kernel_size, 1), F.sizes(padding, 1)
-        self.stride = self.kernel_size if stride is None else F.sizes(stride, 1)
+        self.kernel_size = F.sizes(kernel_size, 1, "kernel_size")
+        self.padding = F.sizes(padding, 1, "padding")
+        self.stride = self.kernel_size if stride is None else F.sizes(stride, 1, "stride")
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
     def forward(self, x: Any) -> Any:

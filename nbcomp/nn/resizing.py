@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.nn.spatial import conv1d, conv2d, conv3d, sizes
+from nbcomp.nn.spatial import check_groups, conv1d, conv2d, conv3d, per_axis, sizes
 
 _CONV = {1: conv1d, 2: conv2d, 3: conv3d}
 MODES = {
@@ -37,8 +37,10 @@ def _transposed(
     groups: int,
     dilation: Any,
 ) -> Any:
-    stride, dilation = sizes(stride, space), sizes(dilation, space)
-    padding, extra = sizes(padding, space), sizes(output_padding, space)
+    stride, dilation = sizes(stride, space, "stride"), sizes(dilation, space, "dilation")
+    padding = sizes(padding, space, "padding")
+    extra = sizes(output_padding, space, "output_padding")
+    check_groups(groups)
     alone = len(x.shape) == space + 1
     batch = np.expand_dims(x, 0) if alone else x
     if len(batch.shape) != space + 2 or len(weight.shape) != space + 2:
@@ -140,10 +142,10 @@ def interpolate(
         raise ValueError("align_corners is for linear interpolation")
     old = x.shape[2:]
     if size is not None:
-        new = sizes(size, space)
+        new = sizes(size, space, "size")
         scales = tuple(n / m for n, m in zip(old, new, strict=True))
     else:
-        factors = sizes(scale_factor, space)
+        factors = per_axis(scale_factor, space, "scale_factor")
         new = tuple(math.floor(n * f) for n, f in zip(old, factors, strict=True))
         scales = tuple(1 / f for f in factors)
     for axis, (n, m, scale) in enumerate(zip(old, new, scales, strict=True), 2):

@@ -12,14 +12,38 @@ import numpy as np
 
 from nbcomp.nn.function import Described, function
 from nbcomp.ops import windows
+from nbcomp.sizes import Size
 
 
-def sizes(value: Any, space: int) -> tuple[int, ...]:
-    """One whole number per axis of the space, from one or from a sequence."""
+def per_axis(value: Any, space: int, what: str) -> tuple[Any, ...]:
+    """One number per axis of the space, from one or from a sequence."""
     result = tuple(value) if isinstance(value, tuple | list) else (value,) * space
     if len(result) != space:
-        raise ValueError(f"{value!r} should be one number, or {space}")
+        raise ValueError(f"{what}={value!r} should be one number, or {space}")
     return result
+
+
+LEAST = {"padding": 0, "output_padding": 0}  # everything else is 1 or more
+
+
+def sizes(value: Any, space: int, what: str) -> tuple[int, ...]:
+    """One whole number per axis of the space, from one or from a sequence; `what` they are.
+
+    Raises ValueError and TypeError for numbers that are not in range or not whole.
+    """
+    result = per_axis(value, space, what)
+    if not all(isinstance(n, int | np.integer | Size) for n in result):
+        raise TypeError(f"{what}={value!r} should be a whole number, or {space} of them")
+    least = LEAST.get(what, 1)
+    if any(n < least for n in result):
+        raise ValueError(f"{what}={value!r}: it is at least {least}")
+    return result
+
+
+def check_groups(groups: int, *channels: int) -> None:
+    """Raise ValueError where so many groups do not divide these channels."""
+    if groups < 1 or any(n % groups for n in channels):
+        raise ValueError(f"{' and '.join(map(str, channels))} channels do not make {groups} groups")
 
 
 @function
@@ -39,7 +63,9 @@ def _convolution(
     dilation: Any,
     groups: Any,
 ) -> Any:
-    stride, dilation = sizes(stride, space), sizes(dilation, space)
+    stride, dilation = sizes(stride, space, "stride"), sizes(dilation, space, "dilation")
+    sizes(weight.shape[2:], len(weight.shape) - 2, "kernel_size")
+    check_groups(groups, weight.shape[0])
     edges = margins(padding, weight.shape[2:], stride, dilation)
     alone = len(x.shape) == space + 1  # one sample, without an axis for the batch
     batch = np.expand_dims(x, 0) if alone else x
@@ -51,11 +77,18 @@ def margins(padding: Any, kernel: Any, stride: Any, dilation: Any) -> tuple[tupl
     if padding == "valid":
         return ((0, 0),) * len(kernel)
     if padding != "same":
-        return tuple((p, p) for p in sizes(padding, len(kernel)))
+        check_padding(padding)
+        return tuple((p, p) for p in sizes(padding, len(kernel), "padding"))
     if any(s != 1 for s in stride):
         raise ValueError("padding='same' is for strides of 1")
     totals = (d * (k - 1) for k, d in zip(kernel, dilation, strict=True))
     return tuple((t // 2, t - t // 2) for t in totals)
+
+
+def check_padding(padding: Any) -> None:
+    """Raise ValueError for a word that is no padding."""
+    if isinstance(padding, str) and padding not in ("valid", "same"):
+        raise ValueError(f"padding={padding!r} is neither 'valid', 'same' nor a whole number")
 
 
 def conv1d(
@@ -100,13 +133,13 @@ def _avg_pool(
 def _maximum(
     space: int, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
 ) -> Any:
-    kernel, padding = sizes(kernel, space), sizes(padding, space)
-    stride = kernel if stride is None else sizes(stride, space)
-    _check_padding(kernel, padding)
-    return _max_pool(x, kernel, stride, padding, sizes(dilation, space), ceil)
+    kernel, padding = sizes(kernel, space, "kernel_size"), sizes(padding, space, "padding")
+    stride = kernel if stride is None else sizes(stride, space, "stride")
+    _check_half(kernel, padding)
+    return _max_pool(x, kernel, stride, padding, sizes(dilation, space, "dilation"), ceil)
 
 
-def _check_padding(kernel: Any, padding: Any) -> None:
+def _check_half(kernel: Any, padding: Any) -> None:
     if any(2 * p > k for k, p in zip(kernel, padding, strict=True)):
         raise ValueError(f"the padding {padding} is more than half of the kernel {kernel}")
 
@@ -145,9 +178,9 @@ def _average(
     margins: bool,
     divisor: Any,
 ) -> Any:
-    kernel, padding = sizes(kernel, space), sizes(padding, space)
-    stride = kernel if stride is None else sizes(stride, space)
-    _check_padding(kernel, padding)
+    kernel, padding = sizes(kernel, space, "kernel_size"), sizes(padding, space, "padding")
+    stride = kernel if stride is None else sizes(stride, space, "stride")
+    _check_half(kernel, padding)
     return _avg_pool(x, kernel, stride, padding, ceil, margins, divisor)
 
 
@@ -185,7 +218,10 @@ def _adaptive(reduce: Any, pool: Any, space: int, x: Any, output_size: Any) -> A
     reduce: what becomes of a window; pool: of all, where their size is the same.
     """
     space_in = x.shape[len(x.shape) - space :]
-    counts = sizes(output_size, space)
+    if any(n == 0 for n in space_in):
+        raise ValueError(f"an input of shape {x.shape} has nothing to pool")
+    given = per_axis(output_size, space, "output_size")
+    counts = given if None in given else sizes(given, space, "output_size")
     wanted = [n if m is None else m for n, m in zip(space_in, counts, strict=True)]
     if all(m == 1 for m in wanted):
         return reduce(x, axis=tuple(range(-space, 0)), keepdims=True)

@@ -364,7 +364,8 @@ class Attention(Formula, name="attention"):
     """softmax(q kᵀ · scale + mask) v over the last two axes
 
     Operands: q (..., n, d), k (..., m, d), v (..., m, e) and optionally a mask added to the scores.
-    scale: 1 / sqrt(d) if None.  causal: no query sees a later key.  Source: Vaswani et al.,
+    scale: 1 / sqrt(d) if None.  causal: no query sees a later key.  The result of a query that sees
+    no key (all its scores are -inf) is 0, as PyTorch has it.  Source: Vaswani et al.,
     Attention Is All You Need, arXiv:1706.03762.
     """
 
@@ -380,7 +381,10 @@ class Attention(Formula, name="attention"):
         if self.causal:
             seen = xp.tri(q.shape[-2], k.shape[-2], dtype=bool)
             scores = xp.where(seen, scores, -math.inf)
-        return xp.matmul(Softmax().formula(xp, scores), v)
+        top = xp.max(scores, axis=-1, keepdims=True)
+        e = xp.exp(xp.subtract(scores, xp.where(xp.equal(top, -math.inf), 0, top)))
+        total = xp.maximum(xp.sum(e, axis=-1, keepdims=True), 1)  # 1 or more, if a key is seen
+        return xp.matmul(xp.divide(e, total), v)
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
@@ -391,3 +395,5 @@ class Attention(Formula, name="attention"):
             mask = np.where(np.tri(5, 7, 2), 0, -np.inf).astype(FLOAT32)
             yield Sample(cls(0.5), (*arrays, mask), 64)
             yield Sample(cls(None, True), arrays, 64)
+            mask[1], mask[3, 2] = -np.inf, np.nan
+            yield Sample(cls(), (*arrays, mask), 64)

@@ -401,4 +401,6 @@ class WindowMax(WindowPool, name="window_max"):
 
 def least(dtype: Any) -> Any:
     """What no element is below."""
+    if dtype.kind == "b":
+        return False
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
