@@ -57,7 +57,8 @@ class Session:
     """The state of one capture.
 
     call: dispatches a NumPy function or ufunc method over tracers.  foreign: gives the tracer of an
-    array that reached the function in another way than as an input.  tracer: a new array with a
+    array that reached the function in another way than as an input.  check_unchanged: raises
+    `Unsupported` where the caller's objects were changed.  tracer: a new array with a
     node's value.  by_source: a function of NumPy's without operator.  stand_in: what the program
     sees in place of the lifted copy of a function, if not the copy.  Whoever starts it sets them.
     freezing: a value that is known at run time only, and needed now, is the example's from then on;
@@ -86,6 +87,7 @@ class Session:
         self.freezes: list[CaptureError] = []
         self.call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
         self.foreign: Callable[[Any], Any] = _no_foreign
+        self.check_unchanged: Callable[[], None] = lambda: None
         self.tracer: Callable[[Node], Any] = _no_foreign
         self.stand_in: Callable[[Any], Any] | None = None
         self.interpreted: Callable[[Any], Any] | None = None  # the same, when the source is read

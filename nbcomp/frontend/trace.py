@@ -111,6 +111,7 @@ def start(name: str, opened: Openings = NOTHING_OPEN) -> tuple[Session, Lifter]:
     session.call = lambda f, a, k: call(session, f, a, k)
     lifter = Lifter(session)
     session.foreign = lifter.foreign
+    session.check_unchanged = lifter.check_unchanged
     session.by_source = lambda f, a, k: by_source(session, f, a, k)
     session.tracer = lambda node: fresh(session, node)
     return session, lifter

@@ -16,7 +16,9 @@ import numpy as np
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, symbol
-from nbcomp.frontend.session import Read, Session
+from nbcomp.frontend.script.contents import Contents, tracers
+from nbcomp.frontend.script.heap import Held, State, reach, unchanged
+from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer, read
 from nbcomp.graph.branches import If
@@ -24,6 +26,7 @@ from nbcomp.graph.control import Result
 from nbcomp.graph.ir import Graph, Node, apply, topological
 from nbcomp.graph.op import Constant, Input
 from nbcomp.ops.operand import cast, constant
+from nbcomp.record import Location
 from nbcomp.types import BOOL, FLOAT64, INT64, TensorType
 
 Env = dict[str, Any]
@@ -47,56 +50,14 @@ class Undecided:
     error: NbcompError
 
 
-class Contents:
-    """What arrays hold at one moment: to be taken back, and compared."""
-
-    def __init__(self, session: Session, values: Iterable[Any]) -> None:
-        self.session = session
-        storages = {id(t._place.storage): t._place.storage for t in tracers(values)}
-        self.nodes: list[tuple[Storage, Node]] = [(s, s.node) for s in storages.values()]
-        self.reads: list[tuple[Read, Node, bool]] = [
-            (r, r.content, r.written) for r in session.reads.values()
-        ]
-        self.effects = len(session.effects)
-
-    def changed(self) -> dict[Storage, Node]:
-        """The storages that have another content now."""
-        return {s: s.node for s, node in self.nodes if s.node is not node}
-
-    def take_back(self) -> list[Node]:
-        """Everything as it was; the checks that were made since."""
-        known = {id(s.read) for s, _ in self.nodes if s.read is not None}
-        for read_, content, written in self.reads:
-            if read_.content is not content and id(read_) not in known:
-                raise Unsupported(
-                    f"{read_.source.describe()} is written to in a branch", here(), "pass it in"
-                )
-            read_.content, read_.written = content, written
-        for storage, node in self.nodes:
-            if storage.node is not node:
-                storage.node = node
-                storage.version += 1
-        made = self.session.effects[self.effects :]
-        del self.session.effects[self.effects :]
-        return made
-
-
-def tracers(values: Iterable[Any]) -> Iterable[Tracer]:
-    """All arrays in some values."""
-    for value in values:
-        if type(value) is Tracer:
-            yield value
-        elif isinstance(value, tuple | list):
-            yield from tracers(value)
-        elif isinstance(value, dict):
-            yield from tracers(value.values())
-
-
 class Choice:
-    """Two ways that meet: collects what differs and makes the node."""
+    """Two ways that meet: collects what differs and makes the node.
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    location: of the condition.
+    """
+
+    def __init__(self, session: Session, location: Location | None) -> None:
+        self.session, self.location = session, location
         self.pairs: list[tuple[Node, Node]] = []
         self.sources: dict[int, set[Storage]] = {}  # what arrays among the results may be
         self.seen: tuple[dict[int, Node], dict[int, Node]] = ({}, {})
@@ -107,15 +68,16 @@ class Choice:
 
     def value(self, a: Any, b: Any, name: str) -> Any:
         """What a value is where the ways meet: itself, or a place among the results."""
-        if a is b:
+        if a is b or isinstance(a, Undecided):
             return a
-        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-            return tuple(self.value(x, y, name) for x, y in zip(a, b, strict=True))
-        if isinstance(a, str | None) and isinstance(b, str | None) and a == b:
-            return a
+        if isinstance(b, Undecided):
+            return b
+        if isinstance(a, tuple) and type(a) is type(b) and len(a) == len(b):
+            parts = (self.value(x, y, name) for x, y in zip(a, b, strict=True))
+            return tuple.__new__(type(a), parts)
         one, other = traced(a, self.seen[0]), traced(b, self.seen[1])
         if one is None or other is None:
-            return self._torn(name, a, b)
+            return a if unchanged(a, b) else self._torn(name, a, b)
         merged = self._pair(one, other, name)
         if isinstance(merged, Merged) and not merged.scalar:
             storages = [t._place.storage for t in (a, b) if type(t) is Tracer]
@@ -124,25 +86,38 @@ class Choice:
 
     def _pair(self, a: tuple[Node, Any], b: tuple[Node, Any], name: str) -> Any:
         (one, kind), (other, kind2) = a, b
-        if kind[0] and kind2[0] and mixed(one, kind[1], other, kind2[1]):
-            raise Unsupported(mixed_words(name, kind[1], kind2[1]), here())
-        python = kind[1] if kind[1] is kind2[1] else None
-        if one.type != other.type:
-            if one.shape or other.shape or not (kind[0] and kind2[0]):
-                return self._torn(name, one.type, other.type)
-            dtype = common(one, kind[1], other, kind2[1])
-            if dtype is None:
-                return self._torn(name, one.type, other.type)
-            one, other = (cast(n, dtype) if n.type.dtype != dtype else n for n in (one, other))
-            python = float if kind[1] and kind2[1] else None
+        scalars = kind[0] and kind2[0]
+        if scalars and (words := mixed(name, one, kind[1], other, kind2[1])):
+            raise Unsupported(words, self.location)
+        if one.type != other.type or kind[0] != kind2[0]:
+            return self._torn(name, _what(one, kind), _what(other, kind2))
         self.pairs.append((one, other))
-        return Merged(len(self.pairs) - 1, kind[0] and kind2[0], python)
+        python = kind[1] if kind[1] is kind2[1] else None
+        return Merged(len(self.pairs) - 1, scalars, python)
+
+    def state(self, held: Held, a: State, b: State) -> State:
+        """What an object holds where the ways meet.
+
+        Raises `Unsupported` where that is not one thing.
+        """
+        if not a.alike(b):
+            raise Unsupported(
+                f"{held.described()} changes on one way otherwise than on the other", self.location
+            )
+        pairs = enumerate(zip(a.values, b.values, strict=True))
+        values = tuple(self.value(x, y, held.called(a, k)) for k, (x, y) in pairs)
+        for value in values:
+            if isinstance(value, Undecided):
+                raise Unsupported(value.error.message, self.location, value.error.hint)
+        return State(a.shape, values)
 
     def _torn(self, name: str, a: Any, b: Any) -> Undecided:
+        one, other = described(a), described(b)
+        other = "another" if one == other else other
         return Undecided(
             Unsupported(
-                f"`{name}` is {described(a)} on one way and {described(b)} on the other",
-                here(),
+                f"`{name}` is {one} on one way and {other} on the other",
+                self.location,
                 "make it the same type and shape on both",
             )
         )
@@ -214,21 +189,15 @@ def topological_from(outputs: Sequence[Node], stop: set[Node]) -> Iterable[Node]
             stack.extend((i, False) for i in node.inputs)
 
 
-def outer_nodes(session: Session, values: Iterable[Any]) -> set[Node]:
+def outer_nodes(contents: Contents) -> set[Node]:
     """All that was computed before."""
-    roots = [r.node for r in session.reads.values()]
-    for tracer in tracers(values):
-        roots += [tracer._place.storage.node, tracer._place.read()]
-    roots += [v._node for v in _numbers(values)]
+    roots = [r.node for r in contents.session.reads.values()]
+    for leaf in contents.heap.leaves:
+        if type(leaf) is Tracer:
+            roots += [leaf._place.storage.node, leaf._place.read()]
+        elif type(leaf) is Number:
+            roots.append(leaf._node)
     return set(topological(roots))
-
-
-def _numbers(values: Iterable[Any]) -> Iterable[Number]:
-    for value in values:
-        if type(value) is Number:
-            yield value
-        elif isinstance(value, tuple | list):
-            yield from _numbers(value)
 
 
 def traced(
@@ -255,33 +224,35 @@ def traced(
     return None
 
 
-def mixed(a: Node, p: type | None, b: Node, q: type | None) -> bool:
-    """Whether one of two scalars is a number of Python's and the other one of NumPy's, or another
-    one of Python's, which count differently; bools do not."""
-    return p is not q and {a.type.dtype, b.type.dtype} != {BOOL}
-
-
-def mixed_words(name: str, p: type | None, q: type | None) -> str:
-    """What is said of such a variable."""
+def mixed(name: str, a: Node, p: type | None, b: Node, q: type | None) -> str:
+    """That of two scalars one is a number of Python's and the other one of NumPy's, or another one
+    of Python's, which count differently; "" if they are alike, as bools are."""
+    if p is q or {a.type.dtype, b.type.dtype} == {BOOL}:
+        return ""
     kinds = sorted("one of NumPy's" if t is None else f"Python's {t.__name__}" for t in (p, q))
     return f"whether `{name}` is {kinds[0]} or {kinds[1]} is known only at run time"
 
 
-def common(a: Node, p: type | None, b: Node, q: type | None) -> Any:
-    """The dtype of numbers of two kinds, if there is one that holds both."""
-    if p and q:
-        return FLOAT64 if {p, q} == {int, float} else None
-    if p or q:
-        python, dtype = (p, b.type.dtype) if p else (q, a.type.dtype)
-        order = {bool: "biuf", int: "iuf", float: "f"}
-        return dtype if dtype.kind in order.get(python or object, "") else None
-    return None
+def _what(node: Node, kind: tuple[bool, type | None]) -> Any:
+    """A number's or array's type, for a message."""
+    return node.type if not kind[0] else kind[1] or node.type.dtype.type
 
 
 def described(value: Any) -> str:
+    """A value in a message, as far as it is known now."""
+    if type(value) is Tracer:
+        return described(_what(read(value), (value._scalar, value._python)))
     if isinstance(value, TensorType):
         return str(value)
-    return str(value._type) if type(value) is Tracer else type(value).__name__
+    if type(value) in (str, bool, int, float, type(None)):
+        text = repr(value)
+        return text if len(text) < 40 else type(value).__name__
+    if type(value) is tuple:
+        return f"({', '.join(map(described, value))}{',' * (len(value) == 1)})"
+    if type(value) in (list, dict, set):
+        return f"{type(value).__name__} of {len(value)}"
+    name = getattr(value, "__name__", None) if callable(value) else None
+    return name if isinstance(name, str) else type(value).__name__
 
 
 def placed(
@@ -289,7 +260,8 @@ def placed(
 ) -> Any:
     """A merged value as the program sees it; its storage is noted in `made`."""
     if isinstance(value, tuple):
-        return tuple(placed(session, v, results, name, made) for v in value)
+        parts = (placed(session, v, results, name, made) for v in value)
+        return tuple.__new__(type(value), parts)
     if not isinstance(value, Merged):
         return value
     node = results[value.index]
@@ -333,27 +305,42 @@ def needed(session: Session, checks: Sequence[Node], outputs: Sequence[Node]) ->
 def choose(
     session: Session,
     test: Node,
-    env: Env,
+    variables: Mapping[str, Any],
     sides: Sequence[Callable[[], tuple[Env, Any]]],
+    location: Location | None,
+    own: frozenset[int] = frozenset(),
+    ends: bool = False,
 ) -> tuple[Env, Any]:
     """Both sides of a condition: the variables and the value after it.
 
-    sides: each gives its variables and its value, working on `env` itself.
+    variables: what the sides have in reach.  sides: each gives its variables and its value.
+    location: of the condition.  own: as of `Contents`.  ends: the captured function ends with
+    either side, so of the objects only those in its result are of use.
     """
-    outer = outer_nodes(session, env.values()) | set(topological([test]))
-    before = Contents(session, env.values())
-    found: list[tuple[Env, Any, dict[Storage, Node]]] = []
+    before = Contents(session, variables, own)
+    outer = outer_nodes(before) | set(topological([test]))
+    found: list[tuple[Env, Any, dict[Storage, Node], dict[Held, State]]] = []
     checks: list[Node] = []
-    choice = Choice(session)
+    choice = Choice(session, location)
+    wanted: set[int] = set()
     for which, side in enumerate(sides):
         after, value = side()
-        choice.side(which, [*after.values(), value])
-        found.append((after, value, before.changed()))
+        objects = before.heap.changed()
+        entries = [v for state in objects.values() for v in state.values]
+        choice.side(which, [*after.values(), value, *entries])
+        wanted |= {id(v) for _, v in reach([("", value)])}
+        found.append((after, value, before.changed(), objects))
         checks += before.take_back()
-    (yes, a, wrote), (no, b, wrote_too) = found
+    (yes, a, wrote, held), (no, b, wrote_too, held_too) = found
     names = [n for n in yes if n in no]
     merged = {n: choice.value(yes[n], no[n], n) for n in names}
     value = choice.value(a, b, "what is returned")
+    old = before.heap.before
+    states = {
+        h: choice.state(h, held.get(h, old[h]), held_too.get(h, old[h]))
+        for h in dict.fromkeys([*held, *held_too])
+        if not ends or h.identity in wanted
+    }
     storages = list(dict.fromkeys([*wrote, *wrote_too]))
     places = []
     for s in storages:
@@ -367,7 +354,10 @@ def choose(
     if isinstance(value, Undecided):
         raise value.error
     made: dict[int, Storage] = {}
-    variables = {n: placed(session, v, results, n, made) for n, v in merged.items()}
+    after = {n: placed(session, v, results, n, made) for n, v in merged.items()}
     returned = placed(session, value, results, "", made)
+    for h, state in states.items():
+        values = tuple(placed(session, v, results, "", made) for v in state.values)
+        h.put(State(state.shape, values))
     link([(made[k], sources) for k, sources in choice.sources.items()])
-    return variables, returned
+    return after, returned

@@ -7,6 +7,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.location import returned_at
 from nbcomp.frontend.objects import attribute, source_of
 from nbcomp.frontend.result import bind
@@ -27,7 +28,8 @@ def capture(
 ) -> Capture:
     """The graph of a function, from its source, for these arguments; `opened` as for tracing.
 
-    Raises CaptureError where the program is not one, `Unsupported` for what is not compiled.
+    Raises CaptureError for what is no function, `Unsupported` for what is not compiled, which
+    Python can run.
     """
     signature = signature_of(function)
     values = bind(signature, args, kwargs, function)
@@ -49,6 +51,8 @@ def capture(
     try:
         returned = _run(session, functions, copy, signature, lifted)
         return finish(session, lifter, signature, returned)
+    except CaptureError as error:
+        raise Unsupported(error.message, error.location, error.hint) from None
     finally:
         session.close()
         EXTRA_METHODS.reset(token)

@@ -10,6 +10,7 @@ import ast
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 ASKER = "nbcomp_asks"  # the name under which a rewritten statement finds its asker
@@ -34,6 +35,10 @@ class Asker(ABC):
     @abstractmethod
     def choose(self, test: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
         """`yes() if test else no()`"""
+
+    @abstractmethod
+    def attempt(self) -> AbstractContextManager[None]:
+        """Around what the program may catch the errors of."""
 
     @abstractmethod
     def negated(self, value: Any) -> Any:
@@ -65,7 +70,7 @@ class Asker(ABC):
 class _Rewriter(ast.NodeTransformer):
     changed = False
 
-    def _ask(self, node: ast.expr, method: str, *args: ast.expr) -> ast.expr:
+    def _ask(self, node: ast.expr | ast.stmt, method: str, *args: ast.expr) -> ast.expr:
         self.changed = True
         function = ast.Attribute(ast.Name(ASKER, ast.Load()), method, ast.Load())
         call = ast.copy_location(ast.Call(function, list(args), []), node)
@@ -93,6 +98,25 @@ class _Rewriter(ast.NodeTransformer):
             pairs += [ast.Constant(type(op).__name__), later(right)]
         return self._ask(node, "chain", node.left, *pairs)
 
+    def visit_Try(self, node: ast.Try) -> ast.stmt:
+        self.generic_visit(node)
+        node.body = [self._attempted(node, node.body)]
+        return node
+
+    def visit_TryStar(self, node: ast.TryStar) -> ast.stmt:
+        self.generic_visit(node)
+        node.body = [self._attempted(node, node.body)]
+        return node
+
+    def visit_With(self, node: ast.With) -> ast.stmt:
+        self.generic_visit(node)
+        node.body = [self._attempted(node, node.body)]
+        return node
+
+    def _attempted(self, node: ast.stmt, body: list[ast.stmt]) -> ast.stmt:
+        item = ast.withitem(self._ask(node, "attempt"), None)
+        return ast.fix_missing_locations(ast.copy_location(ast.With([item], body), node))
+
 
 def later(node: ast.expr) -> ast.expr:
     """An expression that is evaluated when it is asked for."""
@@ -102,7 +126,7 @@ def later(node: ast.expr) -> ast.expr:
 
 def rewritten(node: ast.stmt) -> tuple[ast.stmt, bool]:
     """The statement with its conditions as calls, and whether it has any."""
-    kinds = ast.IfExp | ast.BoolOp | ast.Compare | ast.Not
+    kinds = ast.IfExp | ast.BoolOp | ast.Compare | ast.Not | ast.Try | ast.TryStar | ast.With
     parts = list(ast.walk(node))
     if not any(isinstance(n, kinds) for n in parts):
         return node, False

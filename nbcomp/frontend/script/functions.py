@@ -19,6 +19,7 @@ from nbcomp.frontend.script.source import source_of
 
 DEEPEST = 48  # calls within calls; recursion on values known at run time has no end
 CONTROL = (ast.If, ast.While, ast.For, ast.IfExp, ast.BoolOp, ast.Assert)
+CATCHING = (ast.Try, ast.TryStar, ast.With)
 IN_PIECES = (ast.Yield, ast.YieldFrom, ast.Await)
 
 Interpret = Callable[[types.FunctionType, dict[str, Any]], Any]
@@ -76,6 +77,6 @@ def _has_control_flow(copy: types.FunctionType) -> bool:
     except CaptureError:
         return False
     nodes = [n for statement in body for n in ast.walk(statement)]
-    return any(isinstance(n, CONTROL) for n in nodes) and not any(
+    return any(isinstance(n, (*CONTROL, *CATCHING)) for n in nodes) and not any(
         isinstance(n, IN_PIECES) for n in nodes
     )

@@ -11,19 +11,22 @@ from __future__ import annotations
 import ast
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.location import here
-from nbcomp.frontend.script.branching import Contents, Undecided, choose, truth_of
+from nbcomp.frontend.script.branching import Undecided, choose, truth_of
+from nbcomp.frontend.script.closures import Cells, check_names, statement_code
 from nbcomp.frontend.script.conditions import ASKER, Asker, rewritten
+from nbcomp.frontend.script.contents import Contents
 from nbcomp.frontend.script.jumps import leaves, straight
 from nbcomp.frontend.script.loops import has_jumps
 from nbcomp.frontend.script.region import free_names, write_region
-from nbcomp.frontend.script.repeating import Repeat
+from nbcomp.frontend.script.repeating import Begins, Grows, Repeat
 from nbcomp.frontend.script.source import Source, names_in, source_of
 from nbcomp.frontend.script.values import NotElements
 from nbcomp.frontend.session import Session
@@ -32,6 +35,7 @@ from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.ops.operand import constant
 
 UNROLLED = 64  # rounds of a loop over a range that are written out; longer ones stay loops
+GROWN = 4 * UNROLLED  # the same, if a list grows in each round
 COUNT = "nbcomp_count"  # begins the names of variables that count rounds
 MOST_ROUNDS = 20_000  # of a loop that is followed while compiling
 
@@ -71,19 +75,22 @@ class Interpreter(Asker):
         outermost: bool = False,
     ) -> None:
         self.outermost = outermost  # whether what is returned is what the caller gets
+        self.captured = outermost  # whether this is the function that was compiled
         self.session, self.function = session, function
         self.source: Source = source_of(function)
         self.env = env
         self.free = free_names(function)
         self.locals = names_in(list(self.source.body)).assigned | set(env)
-        self._code: dict[int, types.CodeType] = {}
+        self.cells = Cells(function)
+        self.refused: NbcompError | None = None  # what a `try` of the program's may catch
         self.loops = 0  # whose rounds are counted at run time, so far
         self.follow: list[ast.stmt] = []  # what comes after the loop that has just been taken
 
     def run(self) -> Any:
         """The function's value."""
+        check_names(self.source)
         try:
-            self.block(list(self.source.body), set(), last=True)
+            self.block(list(self.source.body), set(self.cells.own), last=True)
         except Returned as returned:
             return returned.value
         return None
@@ -103,7 +110,8 @@ class Interpreter(Asker):
         body, position = list(body), 0
         while position < len(body):
             rest = body[position:]
-            around = self.source, rest, self.env, self.lookup
+            self.cells.fill(self.env)
+            around = self.source, rest, self.env, self.lookup, self.cells.names
             written = write_region(self.session, *around, needed, last, self.outermost)
             if written is not None:
                 self.env.update(written.env)
@@ -167,17 +175,20 @@ class Interpreter(Asker):
                 self.source.at(node),
             )
         with at(self.source.at(node)):
+            place = self.source.at(node.test)
+            around = self.session, test, self.env
+            own = self.cells.identities
             if names.jumps:
                 sides = [self._side([*s, *rest], needed, True) for s in (node.body, node.orelse)]
-                raise Returned(choose(self.session, test, self.env, sides)[1])
+                raise Returned(choose(*around, sides, place, own, self.captured)[1])
             sides = [self._side(s, needed, False) for s in (node.body, node.orelse)]
-            env, _ = choose(self.session, test, self.env, sides)
-        for name in names.assigned - env.keys():
+            env, _ = choose(*around, sides, place, own)
+        for name in (names.assigned | self.env.keys()) - env.keys():
             if name in self.env or name in self.locals:
                 message = f"`{name}` is assigned on one way only, and used after both"
                 hint = "give it a value before the if"
                 self.env[name] = Undecided(Unsupported(message, self.source.at(node), hint))
-        self.env.update({n: v for n, v in env.items() if n in names.assigned})
+        self.env.update(env)
 
     def _side(
         self, body: list[ast.stmt], needed: set[str], tail: bool
@@ -209,10 +220,41 @@ class Interpreter(Asker):
         condition = truth_of(self.session, test)
         if condition is None:
             return yes() if test else no()
-        empty: dict[str, Any] = {}
-        sides = [lambda: (empty, yes()), lambda: (empty, no())]
-        with at(here()):
-            return choose(self.session, condition, self.env, sides)[1]
+        place = here()
+        self.cells.read(self.env)
+        around = {**self.env, "": (yes, no)}
+        sides = [self._part(yes), self._part(no)]
+        with at(place):
+            env, value = choose(
+                self.session, condition, around, sides, place, self.cells.identities
+            )
+        self.env.update(env)
+        self.cells.fill(self.env)
+        return value
+
+    def _part(self, side: Callable[[], Any]) -> Callable[[], tuple[dict[str, Any], Any]]:
+        """What runs one side of a condition in an expression, on variables of its own."""
+
+        def run() -> tuple[dict[str, Any], Any]:
+            outer, self.env = self.env, dict(self.env)
+            self.cells.fill(self.env)
+            try:
+                value = side()
+                self.cells.read(self.env)
+                return self.env, value
+            finally:
+                self.env = outer
+
+        return run
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Around statements whose errors the program may catch: those of nbcomp are kept."""
+        try:
+            yield
+        except NbcompError as error:
+            self.refused = self.refused or error
+            raise
 
     def negated(self, value: Any) -> Any:
         if truth_of(self.session, value) is None:
@@ -265,8 +307,7 @@ class Interpreter(Asker):
         items = self.evaluate(node.iter)
         name = node.target.id if isinstance(node.target, ast.Name) else ""
         whole = isinstance(items, range) and name
-        if whole and len(items) > UNROLLED and not leaves(node):
-            self.counted(node, name, items, inner)
+        if whole and len(items) > UNROLLED and not leaves(node) and self.long(node, items, inner):
             return
         for position, item in enumerate(items):
             self.env["nbcomp item"] = item
@@ -280,6 +321,32 @@ class Interpreter(Asker):
                 self.counted(node, name, items[position:], inner)
                 return
         self.block(node.orelse, needed)
+
+    def long(self, node: ast.For, items: range, needed: set[str]) -> bool:
+        """A long loop without jumps; whether it is done, or should rather be written out, as one of
+        not too many rounds is in each of which a list grows."""
+        assert isinstance(node.target, ast.Name)
+        before, saved = Contents(self.session, self.env, self.cells.identities), dict(self.env)
+        try:
+            self.counted(node, node.target.id, items, needed)
+            return True
+        except Grows:
+            if len(items) > GROWN:
+                raise
+            self.take_back(before, saved)
+            return False
+        except Begins:  # the first round differs in type from all others
+            self.take_back(before, saved)
+            self.env[node.target.id] = items[0]
+            self.one_round(node, needed)
+            self.counted(node, node.target.id, items[1:], needed)
+            return True
+
+    def take_back(self, before: Contents, saved: dict[str, Any]) -> None:
+        """Everything as it was."""
+        before.take_back()
+        self.env.clear()
+        self.env.update(saved)
 
     def counted(self, node: ast.For, name: str, items: range, needed: set[str]) -> None:
         """A long loop over a range, its rounds counted at run time."""
@@ -336,7 +403,9 @@ class Interpreter(Asker):
 
         before = set(self.env)
         with at(self.source.at(node)):
-            torn = Repeat(self.session, self.env, assigned, condition, body, once).run()
+            around = self.session, self.env, assigned, condition, body
+            place = self.source.at(node)
+            torn = Repeat(*around, place, self.cells.identities, once).run()
         unset = [n for n in assigned if n not in before and n not in self.env]
         for name in [*torn, *unset]:
             message = f"`{name}` has a value only inside the loop, and is used after it"
@@ -349,7 +418,7 @@ class Interpreter(Asker):
 
         Where that is known at run time only, RunTimeJump is raised with everything as it was.
         """
-        before, saved = Contents(self.session, self.env.values()), dict(self.env)
+        before, saved = Contents(self.session, self.env, self.cells.identities), dict(self.env)
         try:
             self.block(node.body, needed)
         except _Break:
@@ -357,9 +426,7 @@ class Interpreter(Asker):
         except _Continue:
             pass
         except RunTimeJump:
-            before.take_back()
-            self.env.clear()
-            self.env.update(saved)
+            self.take_back(before, saved)
             raise
         return False
 
@@ -393,51 +460,39 @@ class Interpreter(Asker):
     def execute(self, node: ast.stmt) -> None:
         """A statement without control flow."""
         assigned = sorted(names_in([node]).assigned)
-        values = self._call(node, assigned)
+        own = [n for n in assigned if n not in self.cells.all]
+        values = self._call(node, own)
         if isinstance(node, ast.Delete):
-            for name in assigned:
+            for name in own:
                 self.env.pop(name, None)
         elif values is not None:
-            self.env.update(zip(assigned, values, strict=True))
+            self.env.update(zip(own, values, strict=True))
 
     def _call(self, node: ast.stmt, results: list[str]) -> Any:
-        """Run a statement as the body of a function of the variables it uses."""
+        """Run a statement as the body of a function of the variables it uses.
+
+        Those that inner functions use are shared with it; the others it is given.
+        """
         names = names_in([node])
         used = sorted(names.read | names.assigned)
-        given = [n for n in used if n in self.env]
-        cells = [n for n in used if n in self.function.__code__.co_freevars and n not in given]
-        unset = [n for n in used if n in self.locals and n not in given]
-        for name in given:
-            if isinstance(self.env[name], Undecided):
-                raise self.env[name].error
+        given = [n for n in used if n in self.env and n not in self.cells.all]
+        unset = [n for n in used if n in self.locals and n not in self.env]
         node, asks = rewritten(node)
         asker = [ASKER] if asks else []
-        code = self._compiled(node, [*given, *cells, *asker], unset, results)
-        call = types.FunctionType(code, self.function.__globals__, self.source.name)
-        values = [*(self.env[n] for n in given), *(self.free(n) for n in cells)]
-        return call(*values, *([self] if asks else []))
-
-    def _compiled(
-        self, node: ast.stmt, parameters: list[str], unset: list[str], results: list[str]
-    ) -> types.CodeType:
-        never: list[ast.stmt] = [
-            ast.If(ast.Constant(0), [ast.Assign([ast.Name(n, ast.Store())], ast.Constant(0))], [])
-            for n in unset
-        ]
-        values = [ast.Name(n, ast.Load()) for n in results]
-        back: list[ast.stmt] = (
-            [ast.Return(ast.Tuple(list(values), ast.Load()))]
-            if results and not isinstance(node, ast.Delete)
-            else []
+        code = statement_code(
+            self.source, node, [*given, *asker], list(self.cells.all), unset, results
         )
-        name = self.source.name if self.source.name.isidentifier() else "lambda_"
-        arguments = ast.arguments([], [ast.arg(p) for p in parameters], None, [], [], None, [])
-        function = ast.FunctionDef(name, arguments, [*never, node, *back], [], None)
-        if hasattr(function, "type_params"):
-            function.type_params = []
-        ast.copy_location(function, node)
-        for part in (*never, *back):
-            ast.copy_location(part, node)
-        ast.fix_missing_locations(function)
-        module = compile(ast.Module([function], []), self.source.file, "exec")
-        return next(c for c in module.co_consts if isinstance(c, types.CodeType))
+        for name in (*given, *code.co_freevars):
+            if isinstance(self.env.get(name), Undecided):
+                raise self.env[name].error
+        self.cells.fill(self.env)
+        closure = tuple(self.cells.all[n] for n in code.co_freevars)
+        call = types.FunctionType(code, self.function.__globals__, self.source.name, None, closure)
+        try:
+            value = call(*(self.env[n] for n in given), *([self] if asks else []))
+        finally:
+            self.cells.read(self.env)
+            refused, self.refused = self.refused, None
+        if refused is not None:  # and caught by the program, which Python would not have seen
+            raise refused
+        return value

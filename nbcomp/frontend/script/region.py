@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,10 +95,16 @@ class Region(Statements):
     """One attempt at writing statements as a kernel."""
 
     def __init__(
-        self, session: Session, source: Source, env: dict[str, Any], lookup: Callable[[str], Any]
+        self,
+        session: Session,
+        source: Source,
+        env: dict[str, Any],
+        lookup: Callable[[str], Any],
+        cells: Mapping[int, str],
     ) -> None:
         super().__init__()
         self.session = session
+        self.cells = cells  # the variables that inner functions use, by the ids of their cells
         self.memories: dict[int, Memory] = {}  # by storage
         self.operands: list[tuple[Buffer, Node, Memory | None]] = []
         self._numbers: dict[Node, Scalar] = {}
@@ -106,6 +112,7 @@ class Region(Statements):
         self.made: list[Memory] = []  # arrays that the kernel fills
         self.frame = Frame(source, {}, lookup, "return")
         self._outside = env
+        self._root = self.frame
 
     def enter_all(self, names: set[str]) -> None:
         """Bring in the variables around that the statements use."""
@@ -190,7 +197,21 @@ class Region(Statements):
         return self.session.numpy_function(self.session.written(value))
 
     def names_of(self, function: types.FunctionType) -> Callable[[str], Any]:
-        return free_names(function)
+        """A variable of this function's is what it is where the call is."""
+        free = free_names(function)
+        closure = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        shared = {name: self.cells[id(cell)] for name, cell in closure if id(cell) in self.cells}
+
+        def lookup(name: str) -> Any:
+            if shared.get(name) not in self._root.env:
+                return free(name)
+            here, self.frame = self.frame, self._root
+            try:
+                return self.read(shared[name])
+            finally:
+                self.frame = here
+
+        return lookup
 
     def other(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         """Arrays that are made where the statements are run once are made before all of them."""
@@ -374,6 +395,7 @@ def write_region(
     body: list[ast.stmt],
     env: dict[str, Any],
     lookup: Callable[[str], Any],
+    cells: Mapping[int, str],
     needed: set[str],
     last: bool,
     outermost: bool = False,
@@ -386,7 +408,7 @@ def write_region(
     learnt: Region | None = None
     count = len(body)
     for _ in range(MANY_RESTARTS):
-        region = Region(session, source, env, lookup)
+        region = Region(session, source, env, lookup, cells)
         if learnt is not None:
             region.kinds, region.flagged = learnt.kinds, learnt.flagged
             region.torn = learnt.torn

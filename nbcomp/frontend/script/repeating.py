@@ -13,42 +13,56 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.location import here
 from nbcomp.frontend.script.branching import (
-    Contents,
     Env,
+    Undecided,
     boundary,
-    common,
     described,
     link,
     mixed,
-    mixed_words,
     needed,
     outer_nodes,
     results_of,
     subgraph,
     traced,
 )
+from nbcomp.frontend.script.contents import Contents
+from nbcomp.frontend.script.heap import Slot, unchanged
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer
 from nbcomp.graph.branches import While
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.op import Input
-from nbcomp.ops.operand import cast
-from nbcomp.types import DType, TensorType
+from nbcomp.record import Location
 
-ATTEMPTS = 4  # at the types of what is carried
+ATTEMPTS = 8  # at what is carried
+
+
+class Grows(Unsupported):
+    """An object gets other entries in each round of a loop."""
+
+
+class Begins(Unsupported):
+    """An int is a float from the second round of a loop on."""
+
+
+Name = str | Slot  # a variable, or an entry of an object that is used like one
 
 
 @dataclass(frozen=True)
 class Carried:
     """A variable that a loop changes: its value before, and what it is to Python."""
 
-    name: str
+    name: Name
     start: Node
     scalar: bool
     python: type | None
+
+    @property
+    def called(self) -> str:
+        """Its name."""
+        return _called(self.name)
 
 
 class Repeat:
@@ -56,6 +70,7 @@ class Repeat:
 
     test: gives the condition as a bool node; body: changes the variables.  Both work on `env`.
     once: there is at least one round, so what each round gives a value has one after the loop.
+    location: of the loop.  own: as of `Contents`.
     """
 
     def __init__(
@@ -65,30 +80,32 @@ class Repeat:
         assigned: Sequence[str],
         test: Callable[[], Node],
         body: Callable[[], None],
+        location: Location | None,
+        own: frozenset[int] = frozenset(),
         once: bool = False,
     ) -> None:
         self.session, self.env = session, env
+        self.location, self.own = location, own
         self.test, self.body, self.once = test, body, once
         self.unset = [n for n in assigned if n not in env] if once else []
-        self.assigned = [n for n in assigned if n in env]
-        self.outer = outer_nodes(session, env.values())
-        self.widened: dict[str, DType] = {}
+        self.assigned: list[Name] = [n for n in assigned if n in env]
+        self.storages: list[Storage] = []  # that the body writes to
+        self.outer = outer_nodes(Contents(session, env, own))
 
     def run(self) -> list[str]:
         """Put the node in place: variables and arrays have their values after the loop.
 
         Gives the variables that hold nothing usable then.
         """
-        storages, values = self._first_round()
+        values = self._first_round()
         for name in self.unset:
             self._begin(name, values.get(name))
         for _ in range(ATTEMPTS):
             carried = self._carried()
-            done = self._attempt(carried, storages)
-            if done:
+            if self._attempt(carried):
                 kept = {c.name for c in carried}
-                return [n for n in self.assigned if n not in kept]
-        raise Unsupported("the types of what a loop changes do not settle", here())
+                return [n for n in self.assigned if isinstance(n, str) and n not in kept]
+        raise Unsupported("what a loop changes does not settle", self.location)
 
     def _begin(self, name: str, value: Any) -> None:
         """Carry a variable that every round sets: it has zeros that nobody reads to begin with."""
@@ -100,104 +117,146 @@ class Repeat:
             tracer._python = python
             self.assigned.append(name)
 
-    def _first_round(self) -> tuple[list[Storage], Env]:
-        """The arrays that the body writes to, and the variables after it, found by tracing it once
-        for nothing."""
-        before = Contents(self.session, self.env.values())
+    def _first_round(self) -> Env:
+        """The variables after the body, which is traced once for nothing: to find what it changes
+        and writes to."""
+        before = Contents(self.session, self.env, self.own)
         start = dict(self.env)
         for k, c in enumerate(self._carried()):
             if c.scalar:  # a number that changes is not known in any round, the first one included
-                node = _named(c, _stand_in(k, c.start.type, c.start))
-                self.env[c.name] = _tracer(self.session, c, node)
-        saved = dict(self.env)
+                self._set(c.name, _tracer(self.session, c, _named(c, _stand_in(k, c.start))))
+        begun = dict(self.env)
         self.test()
         self.body()
-        found, values = list(before.changed()), dict(self.env)
-        # `x *= 2` on an array gives the name the array it had.
-        kept = {n for n, v in saved.items() if type(v) is Tracer and self.env.get(n) is v}
-        self.assigned = [n for n in self.assigned if n not in kept]
+        values = dict(self.env)
+        self.assigned = []  # `x *= 2` on an array gives the name the array it had
+        self._learn(before, begun)
         before.take_back()
         self._restore(start)
-        return found, values
+        return values
+
+    def _learn(self, before: Contents, begun: Env) -> bool:
+        """Note what else a round changes, which began with these variables; whether there was
+        something.
+
+        Raises `Unsupported` where an object gets other entries in each round.
+        """
+        known = len(self.storages) + len(self.assigned)
+        self.storages += [s for s in before.changed() if s not in self.storages]
+        changed: list[Name] = [
+            n for n, v in begun.items() if n not in self.env or not unchanged(v, self.env[n])
+        ]
+        for held, now in before.heap.changed().items():
+            then = before.heap.before[held]
+            if not then.alike(now):
+                raise Grows(
+                    f"{held.described()} changes in each round of a loop whose rounds are counted"
+                    " at run time",
+                    self.location,
+                )
+            pairs = enumerate(zip(then.values, now.values, strict=True))
+            changed += [
+                Slot(held, k, held.called(then, k)) for k, (a, b) in pairs if not unchanged(a, b)
+            ]
+        self.assigned += [n for n in changed if n not in self.assigned]
+        return len(self.storages) + len(self.assigned) > known
 
     def _restore(self, saved: Env) -> None:
         self.env.clear()
         self.env.update(saved)
 
+    def _get(self, name: Name) -> Any:
+        return self.env[name] if isinstance(name, str) else name.get()
+
+    def _set(self, name: Name, value: Any) -> None:
+        if isinstance(name, str):
+            self.env[name] = value
+        else:
+            name.set(value)
+
     def _carried(self) -> list[Carried]:
         result = []
         for name in self.assigned:
-            found = traced(self.env[name])
-            if found is None and type(self.env[name]) is int:
-                raise Unsupported(f"`{name}` is a Python int beyond 64 bits", here())
-            if found is None:
-                continue
-            node, (scalar, python) = found
-            if name in self.widened:
-                node, python = cast(node, self.widened[name]), float if python else None
-            result.append(Carried(name, node, scalar, python))
+            value = self._get(name)
+            found = traced(value)
+            if found is None and type(value) is int:
+                raise self._refused(f"`{_called(name)}` is a Python int beyond 64 bits")
+            if found is None and isinstance(name, Slot):
+                what = f"`{name.name}`, which is {described(value)} and changes in each round"
+                raise self._refused(f"{what} of a loop whose rounds values end")
+            if found is not None:
+                node, (scalar, python) = found
+                result.append(Carried(name, node, scalar, python))
         return result
 
-    def _attempt(self, carried: list[Carried], storages: list[Storage]) -> bool:
-        before = Contents(self.session, self.env.values())
+    def _attempt(self, carried: list[Carried]) -> bool:
+        before = Contents(self.session, self.env, self.own)
         saved = dict(self.env)
-        starts = [*(c.start for c in carried), *(s.node for s in storages)]
-        inside = [_stand_in(k, n.type, n) for k, n in enumerate(starts)]
+        starts = [*(c.start for c in carried), *(s.node for s in self.storages)]
+        inside = [_stand_in(k, n) for k, n in enumerate(starts)]
         inside[: len(carried)] = [_named(c, n) for c, n in zip(carried, inside, strict=False)]
-        for c, node in zip(carried, inside, strict=False):
-            self.env[c.name] = _tracer(self.session, c, node)
-        heads = {c.name: self.env[c.name]._place.storage for c in carried if not c.scalar}
-        for s, node in zip(storages, inside[len(carried) :], strict=True):
-            s.node, s.version = node, s.version + 1
+        heads = self._begin_round(carried, inside)
+        begun = dict(self.env)
         test = self.test()
         self.body()
-        after = dict(self.env)
-        changed = before.changed()
-        ends = [s.node for s in storages]
+        if self._learn(before, begun):
+            before.take_back()
+            self._restore(saved)
+            return False
+        after = {c.name: self._after(c.name) for c in carried}
+        written = {*self.storages, *before.changed()}
+        ends = [s.node for s in self.storages]
         if any(s.version for s in heads.values()):
-            raise Unsupported("a loop that writes to an array that it also replaces", here())
-        sources = {name: _sources(saved[name], after.get(name)) for name in heads}
-        if any(found & {*storages, *changed} for found in sources.values()):
-            raise Unsupported("a loop that gives another name to an array it writes to", here())
+            raise self._refused("a loop that writes to an array that it also replaces")
+        news = [self._next(c, after[c.name]) for c in carried]
         checks = before.take_back()
         self._restore(saved)
-        if set(changed) - set(storages):
-            raise Unsupported("a loop that writes to other arrays in every round", here())
-        news = []
-        for c in carried:
-            new = self._next(c, after.get(c.name))
-            if new is None:
-                return False
-            news.append(new)
-        self._place(carried, storages, starts, inside, test, [*news, *ends], checks)
-        link([(self.env[name]._place.storage, sources[name]) for name in heads])
+        sources = {name: _sources(self._get(name), after[name]) for name in heads}
+        if any(found & written for found in sources.values()):
+            raise self._refused("a loop that gives another name to an array it writes to")
+        self._place(carried, starts, inside, test, [*news, *ends], checks)
+        link([(self._get(name)._place.storage, sources[name]) for name in heads])
         return True
 
-    def _next(self, c: Carried, value: Any) -> Node | None:
-        """A variable's value after a round; None where another type has to be carried."""
+    def _begin_round(self, carried: list[Carried], inside: list[Node]) -> dict[Name, Storage]:
+        """Put stand-ins in place; the arrays among them, by their names."""
+        for name in self.assigned:
+            if isinstance(name, str):
+                message = f"`{name}` is {described(self.env[name])} before a loop that changes it"
+                hint = "it must be a number or an array of one type in all rounds"
+                self.env[name] = Undecided(Unsupported(message, self.location, hint))
+        for c, node in zip(carried, inside, strict=False):
+            self._set(c.name, _tracer(self.session, c, node))
+        for s, node in zip(self.storages, inside[len(carried) :], strict=True):
+            s.node, s.version = node, s.version + 1
+        return {c.name: self._get(c.name)._place.storage for c in carried if not c.scalar}
+
+    def _after(self, name: Name) -> Any:
+        return self.env.get(name) if isinstance(name, str) else name.get()
+
+    def _refused(self, what: str) -> Unsupported:
+        return Unsupported(what, self.location)
+
+    def _next(self, c: Carried, value: Any) -> Node:
+        """A variable's value after a round."""
         found = traced(value)
-        if found is not None and c.scalar and mixed(c.start, c.python, found[0], found[1][1]):
-            floats = self.once and (c.python, found[1][1]) == (int, float)
-            if not floats:  # which it is after the first round
-                raise Unsupported(mixed_words(c.name, c.python, found[1][1]), here())
-        if found is not None and found[0].type == c.start.type:
-            return found[0]
-        wider = common(c.start, c.python, found[0], found[1][1]) if found and c.scalar else None
-        if found and wider is not None and c.start.type.dtype != wider:
-            self.widened[c.name] = wider
-            return None
-        if found and wider is not None:
-            return cast(found[0], wider)
+        if found is not None:
+            node, (scalar, python) = found
+            if c.scalar and scalar and (words := mixed(c.called, c.start, c.python, node, python)):
+                begins = (c.python, python) == (int, float)
+                raise (Begins if begins else Unsupported)(words, self.location)
+            if node.type == c.start.type and scalar == c.scalar:
+                return node
         raise Unsupported(
-            f"`{c.name}` is {c.start.type} before a round of the loop and {described(value)} after",
-            here(),
+            f"`{c.called}` is {described(_tracer(self.session, c, c.start))} before a round of the"
+            f" loop and {described(value)} after",
+            self.location,
             "it must be of one type and shape in all rounds",
         )
 
     def _place(
         self,
         carried: list[Carried],
-        storages: list[Storage],
         starts: list[Node],
         inside: list[Node],
         test: Node,
@@ -214,8 +273,8 @@ class Repeat:
         if checks:
             self.session.effects.append(made)
         for c, node in zip(carried, results, strict=False):
-            self.env[c.name] = _tracer(self.session, c, _named(c, node))
-        for s, node in zip(storages, results[len(carried) :], strict=True):
+            self._set(c.name, _tracer(self.session, c, _named(c, node)))
+        for s, node in zip(self.storages, results[len(carried) :], strict=True):
             Place(s).write(node)
 
 
@@ -224,12 +283,17 @@ def _sources(*values: Any) -> set[Storage]:
     return {s for v in values if type(v) is Tracer for s in v._place.storage.sharing()}
 
 
-def _stand_in(k: int, t: TensorType, like: Node) -> Node:
-    return Node(Input(k, t), (), t, None, like.name, False)
+def _called(name: Name) -> str:
+    return name if isinstance(name, str) else name.name
+
+
+def _stand_in(k: int, like: Node) -> Node:
+    return Node(Input(k, like.type), (), like.type, None, like.name, False)
 
 
 def _named(c: Carried, node: Node) -> Node:
-    return replace(node, weak=c.python in (int, float), name=c.name)
+    name = c.called if c.called.isidentifier() else node.name
+    return replace(node, weak=c.python in (int, float), name=name)
 
 
 def _tracer(session: Session, c: Carried, node: Node) -> Tracer:

@@ -17,6 +17,7 @@ from nbcomp.errors import CaptureError
 from nbcomp.record import Location
 
 Definition = ast.FunctionDef | ast.Lambda
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,18 @@ class Names(ast.NodeVisitor):
     def visit_Return(self, node: ast.Return) -> None:
         self.jumps = True
         self.generic_visit(node)
+
+    def _comprehension(self, node: Comprehension) -> None:
+        """Its variables are its own, but for those of `:=`; the first iterable is outside."""
+        inner = Names()
+        for part in ast.iter_child_nodes(node):
+            inner.visit(part)
+        own = names_in([g.target for g in node.generators]).assigned
+        self.read |= inner.read - own
+        self.assigned |= inner.assigned - own
+        self.visit(node.generators[0].iter)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
     def _inner(self, node: ast.FunctionDef | ast.Lambda) -> None:
         inner = Names()
