@@ -493,12 +493,19 @@ def returns_a_set(x: Any) -> Any:
     return {y.shape}
 
 
-@pytest.mark.parametrize("compile_", [nbcomp.compile, nbcomp.trace, nbcomp.script])
+@pytest.mark.parametrize("compile_", [nbcomp.compile, nbcomp.trace])
 def test_what_a_function_returns_is_refused_at_its_return(compile_: Any) -> None:
     with pytest.raises(CaptureError, match="returns a set") as caught:
-        compile_(returns_a_set)(X) if compile_ is nbcomp.script else compile_(returns_a_set, X)
+        compile_(returns_a_set, X)
     assert caught.value.location is not None
     assert caught.value.location.source() == "return {y.shape}"
+
+
+def test_a_scripted_function_may_return_anything_by_python() -> None:
+    scripted = nbcomp.script(returns_a_set)
+    with pytest.warns(nbcomp.NumpyFallback, match="returns a set"):
+        assert scripted(X) == returns_a_set(X)
+    assert scripted.fallbacks[0].location.source() == "return {y.shape}"
 
 
 def test_a_scripted_function_that_is_traced_is_frozen_aloud() -> None:

@@ -129,8 +129,9 @@ class Repeat:
         self.test()
         self.body()
         values = dict(self.env)
-        self.assigned = []  # `x *= 2` on an array gives the name the array it had
-        self._learn(before, begun)
+        names, self.assigned = self.assigned, []
+        self._learn(before, begun)  # `x *= 2` on an array gives the name the array it had
+        self.assigned.sort(key=lambda n: names.index(n) if n in names else len(names))
         before.take_back()
         self._restore(start)
         return values
