@@ -1,14 +1,15 @@
-"""Fetching ahead and notes on loops: what they write, that nothing else changes, refusals."""
+"""Fetching and reading ahead, and notes: what they write, that nothing else changes, refusals."""
 
 from __future__ import annotations
 
 import pytest
 
 from nbcomp.errors import ScheduleError
-from nbcomp.loop.grammar import Kernel, Prefetch, walk
+from nbcomp.loop.grammar import Accumulate, For, Kernel, Prefetch, walk
 from nbcomp.schedule import steps
 from nbcomp.schedule.language import from_json, parse
 from nbcomp.target.llvm.codegen import generate
+from tests.kernels import apply, buffer, index, kernel, load, loop, number, store
 from tests.schedule.programs import Golden, check, column_sums, matmul, two_stages
 
 STEPS = """split("j", 16)
@@ -105,3 +106,95 @@ def test_fuse_refuses_loops_with_a_prefetch() -> None:
     k = steps.prefetch(two_stages(64), "x", "i", 4)
     with pytest.raises(ScheduleError, match="x is fetched ahead"):
         steps.fuse(steps.split(k, "i", 8), "i_o", "i")
+
+
+# --------------------------------------------------------------------------------------- pipelines
+
+PIPELINE = STEPS.replace(
+    'prefetch("b", "k", 4)\nprefetch("a", "k", 8)', 'software_pipeline("b", "k")'
+)
+
+
+def test_software_pipeline(golden: Golden) -> None:
+    made = check(matmul(3, 48), parse(PIPELINE.rsplit("\n", 1)[0]), golden)
+    assert from_json(parse(PIPELINE).to_json()).steps == parse(PIPELINE).steps
+    loops = [s.var for s in walk(made.stages) if isinstance(s, For)]
+    assert len(set(loops)) == len(loops)
+
+
+def test_a_pipeline_reads_before_it_computes() -> None:
+    made = check(matmul(3, 48), lambda k: steps.software_pipeline(k, "a", "k"))
+    (rounds,) = (s for s in walk(made.stages) if isinstance(s, For) and s.var == "k")
+    _, take, read, add = rounds.body
+    assert str(take.value.buffer.name) == "a_next"  # type: ignore[union-attr]
+    assert str(read.value.buffer.name) == "a"  # type: ignore[union-attr]
+    assert isinstance(add, Accumulate)
+
+
+@pytest.mark.parametrize("depth", [3, 4, 9])
+def test_pipelines_of_vectors_and_of_several_operands(depth: int) -> None:
+    def step(k: Kernel) -> Kernel:
+        k = parse("\n".join(PIPELINE.splitlines()[:5]))(k)
+        for name in ("b", "a"):
+            k = steps.software_pipeline(k, name, "k")
+        for name in ("b_first0", "b_take0", "b_read0"):
+            k = steps.vectorize(k, name)
+        return k
+
+    for width in (16, 40, 48):
+        check(matmul(3, width, depth), step)
+
+
+def test_a_pipeline_of_rows_and_of_parts_of_rows() -> None:
+    check(column_sums(12, 20), lambda k: steps.software_pipeline(k, "x", "i"))
+    # The last part of a row is shorter than the others.
+    cut = check(column_sums(12, 23), lambda k: steps.split(k, "j", 5))
+    check(cut, lambda k: steps.software_pipeline(k, "x", "j_o"))
+
+
+def test_a_pipeline_of_what_is_overwritten_where_it_was_read() -> None:
+    check(in_place(0), lambda k: steps.software_pipeline(k, "y", "i"))
+    check(in_place(0), lambda k: steps.software_pipeline(k, "y", "j"))
+    why = "iterations of i are not independent: they share y, so the next iteration's cannot be"
+    with pytest.raises(ScheduleError, match=why):
+        steps.software_pipeline(in_place(1), "y", "i")
+
+
+def in_place(back: int) -> Kernel:
+    """y = x, then each element is made from one `back` rows before."""
+    x, y = buffer("x", (6, 7)), buffer("y", (7, 7), "output")
+    first = loop("p", 7, loop("q", 7, store(y, ("p", "q"), number(2))))
+    value = apply("add", load(y, index(1 - back, i=1), "j"), load(x, "i", "j"))
+    again = loop("i", 6, loop("j", 7, store(y, (index(1, i=1), "j"), value)))
+    return kernel(first, again, buffers=[x, y])
+
+
+def written_first() -> Kernel:
+    """Each row is made, and read in the same iteration."""
+    x, y, z = buffer("x", (6,)), buffer("y", (6,), "output"), buffer("z", (6,), "output")
+    body = (store(y, ("i",), load(x, "i")), store(z, ("i",), load(y, "i")))
+    return kernel(loop("i", 6, *body), buffers=[x, y, z])
+
+
+def test_pipelines_refuse_what_is_not_there_yet() -> None:
+    with pytest.raises(ScheduleError, match="i writes y before it has read all that it needs"):
+        steps.software_pipeline(written_first(), "y", "i")
+    with pytest.raises(ScheduleError, match="every iteration of k reads the same part of s"):
+        steps.software_pipeline(matmul(), "s", "k")
+
+
+def test_pipelines_refuse_loops_without_a_next_iteration() -> None:
+    with pytest.raises(ScheduleError, match="every iteration of j reads the same part of a"):
+        steps.software_pipeline(matmul(), "a", "j")
+    with pytest.raises(ScheduleError, match="k has 1 iterations: there is no next one"):
+        steps.software_pipeline(matmul(3, 8, 1), "a", "k")
+    with pytest.raises(ScheduleError, match="the iterations of j are lanes of a vector"):
+        steps.software_pipeline(steps.vectorize(two_stages(), "j"), "t", "j")
+    with pytest.raises(ScheduleError, match="the iterations of i run on several cores"):
+        steps.software_pipeline(steps.parallelize(matmul(), "i"), "a", "i")
+    with pytest.raises(ScheduleError, match=r"reads 4,000 bytes of x: more than registers hold"):
+        steps.software_pipeline(column_sums(4, 1000), "x", "i")
+    with pytest.raises(ScheduleError, match="no buffer z; the buffers are"):
+        steps.software_pipeline(matmul(), "z", "k")
+    with pytest.raises(ScheduleError, match="no loop z"):
+        steps.software_pipeline(matmul(), "b", "z")

@@ -5,7 +5,7 @@ same, and raises `ScheduleError` in the user's words where it would not.  `rewri
 share, `region` and `dependence` the analyses behind their checks.
 """
 
-from nbcomp.schedule.steps.ahead import prefetch
+from nbcomp.schedule.steps.ahead import prefetch, software_pipeline
 from nbcomp.schedule.steps.kinds import annotate, interleave, parallelize, unroll, vectorize
 from nbcomp.schedule.steps.memory import pack, pad, stage, stream
 from nbcomp.schedule.steps.merge import fuse, join
@@ -43,6 +43,7 @@ __all__ = [
     "reorder",
     "reverse_compute_at",
     "rfactor",
+    "software_pipeline",
     "split",
     "split_product",
     "stage",
