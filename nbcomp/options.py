@@ -37,6 +37,7 @@ OPTIMISATIONS = (
     Optimisation("fold", "graph", "constants computed once"),
     Optimisation("cse", "graph", "equal expressions computed once"),
     Optimisation("choose_layout", "graph", "images with their channels last, weights packed once"),
+    Optimisation("pack_products", "graph", "weights of products packed once"),
     Optimisation("fuse", "graph", "operators share a walk over memory"),
     Optimisation("block_products", "loop", "generated products in register tiles"),
     Optimisation("block_sums", "loop", "sums of products within larger loops in register tiles"),

@@ -34,6 +34,7 @@ from nbcomp.graph.passes.in_place import in_place
 from nbcomp.graph.passes.layout import choose_layout
 from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.narrow import narrow_products, round_products
+from nbcomp.graph.passes.packing import pack_products
 from nbcomp.graph.passes.products import call_products, choose_products, generate_products
 from nbcomp.graph.passes.recurrences import choose_recurrences
 from nbcomp.graph.passes.share import share
@@ -76,6 +77,7 @@ GRAPH_PASSES: tuple[Pass, ...] = (
     fold,
     cse,
     choose_layout,
+    pack_products,
     materialise,
 )
 

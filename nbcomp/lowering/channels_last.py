@@ -87,7 +87,7 @@ class LastChannels(WindowSums):
         """The loops over some blocks of equal width."""
         batch, *space, _ = self.node.shape
         width = self.operands[1].shape[-1]
-        names = ["b", "n", *"zyx"[3 - len(space) :], "o"]
+        names = ["b", *self.axes(len(space) + 1), "o"]
         with self.writer.loops(names, [blocks, batch, *space, wide], self.location) as index:
             self.perfect(index)
             b, n, *places, o = index
@@ -99,7 +99,7 @@ class LastChannels(WindowSums):
     def channels(self) -> None:
         """A pool, or a convolution with a kernel per channel."""
         batch, *space, channels = self.node.shape
-        names = ["n", *"zyx"[3 - len(space) :], "c"]
+        names = [*self.axes(len(space) + 1), "c"]
         with self.writer.loops(names, [batch, *space, channels], self.location) as index:
             self.perfect(index)
             n, *places, c = index
@@ -116,7 +116,7 @@ class LastChannels(WindowSums):
         location, dtype = self.node.location, self.node.type.dtype
         taps = [f"k{'zyx'[3 - self.rank + k]}" for k in range(self.rank)]
         with self.writer.loops([*taps, "c"], [*self.op.kernel, each], location) as (*ks, c):
-            at = tuple(map(self.place, range(self.rank), places, ks))
+            at = tuple(map(self.place, range(self.rank), places, ks)) if self.rank else places
             apart = packed is None or self.op.groups > 1
             value: Expr = Load(dtype, image, (n, *at, o if apart else c), location)
             if packed is not None:
@@ -130,6 +130,12 @@ class LastChannels(WindowSums):
         op = self.op
         start = index_scale(place, op.stride[axis], -op.margins[axis][0])
         return add(start, index_scale(tap, op.dilation[axis]))
+
+    def axes(self, count: int) -> list[str]:
+        """Names of loops over the places of a result."""
+        return (
+            list("nzyx"[:1] + "zyx"[4 - count :]) if count <= 4 else [f"d{k}" for k in range(count)]
+        )
 
     # ------------------------------------------------------------------------------------ results
 

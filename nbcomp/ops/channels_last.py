@@ -169,6 +169,42 @@ class ConvolutionLast(WindowsLast, name="convolution_last"):
 
 
 @dataclass(frozen=True)
+class PackedProduct(WindowsLast, name="matmul_packed"):
+    """x @ weight.T over the last axis of x, with packed weights"""
+
+    channels: int = 0  # of the result
+
+    @classmethod
+    def packing(cls, x: Node, weight: Node) -> Node:
+        """x @ weight.T, weights packed for it."""
+        channels, rows = weight.shape[0], x.type.size // x.shape[-1]
+        block = block_of(channels, rows, weight.type.dtype.itemsize)
+        return apply(cls((), (), (), (), 1, channels), x, apply(PackWeights(block), weight))
+
+    def infer(self, *types: TensorType) -> TensorType:
+        x, packed = types
+        blocks, terms, block = packed.shape
+        if x.dtype != packed.dtype or x.shape[-1] != terms or blocks != -(-self.channels // block):
+            raise ValueError(f"packed weights {packed} do not fit {x}")
+        return TensorType(x.dtype, (*x.shape[:-1], self.channels))
+
+    def reference(self, *arrays: Any) -> Any:
+        x, packed = arrays
+        return np.matmul(np.asarray(x), unpacked(np.asarray(packed), self.channels).T)
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        for shape, channels, block, dtype in (
+            ((5, 7), 40, 32, FLOAT32), ((2, 3, 9), 24, 24, FLOAT64), ((1, 70, 33), 10, 10, FLOAT32),
+            ((300, 20), 70, 64, FLOAT32),
+        ):  # fmt: skip
+            weight = rng.integers(-4, 5, (channels, shape[-1])).astype(dtype)
+            x = rng.integers(-4, 5, shape).astype(dtype)
+            made = cls((), (), (), (), 1, channels)
+            yield Sample(made, (x, PackWeights(block).reference(weight)))
+
+
+@dataclass(frozen=True)
 class WindowPoolLast(WindowsLast):
     """The elements of each window, combined channel by channel"""
 
