@@ -32,7 +32,14 @@ from nbcomp.frontend.trace import Capture, signature_of
 from nbcomp.frontend.trace import capture as capture_by_tracing
 from nbcomp.openings import OpenLengths, of_annotations
 from nbcomp.options import EVERYTHING, Options
-from nbcomp.parts import GENERATORS, Parts, Recompilation, signature_key, why_whole
+from nbcomp.parts import (
+    GENERATORS,
+    Parts,
+    Recompilation,
+    RecompileLimit,
+    signature_key,
+    why_whole,
+)
 from nbcomp.pipeline import compile_captured
 from nbcomp.record import Location, Remark
 from nbcomp.runtime import interpret
@@ -41,11 +48,15 @@ from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import Plan
 
 SETTLED = 32  # lengths of open variants that the native entry takes at a time
-VARIANTS = 64  # signatures a jitted function keeps; the older half goes when there are more
+VARIANTS = 64  # of one function; calls that none of them takes run in Python
 
 
 class NumpyFallback(UserWarning):
     """A function, or a call of it, runs in NumPy instead of compiled code; the message says why."""
+
+
+class LimitReached(Unsupported):
+    """A function has as many variants as are kept."""
 
 
 class Jit(Callable):
@@ -74,6 +85,7 @@ class Jit(Callable):
         self._places: Places = {}
         self._refused: set[Any] = set()
         self._said: set[Break] = set()
+        self._full = False  # there are as many variants as are kept
         self.quiet = False  # of a helper that was not asked for: warn of what NumPy computes only
         self._lock = threading.RLock()
         self._watcher: Any = None
@@ -157,6 +169,8 @@ class Jit(Callable):
     def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _definition(self.__wrapped__) != self._definition:
             self._begin_again()
+        if self._full and not kwargs and all(map(_native, self.variants)) and not self._settling:
+            return self._python(*args, **kwargs)  # the native entry has looked
         if (found := self._find(args, kwargs)) is not None:
             return self._run(*found, args, kwargs)
         key = _call_key(args, kwargs)
@@ -164,6 +178,10 @@ class Jit(Callable):
             return self._python(*args, **kwargs)
         if self.parts is not None:
             return self.in_parts(args, kwargs)
+        return self._unknown_call(key, args, kwargs)
+
+    def _unknown_call(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that no variant takes: compile one, or find out why not."""
         why: Break | None = None
         try:
             with self._lock:  # another thread may have compiled it in the meantime
@@ -173,6 +191,9 @@ class Jit(Callable):
                     found = made, bind(made.capture.signature, args, kwargs)
         except Stopped as stop:
             why = break_of(stop)
+        except LimitReached as error:
+            self.fallbacks.append(error.with_traceback(None))
+            return self._python(*args, **kwargs)
         except Unsupported as error:
             # Without its traceback, whose frames would keep the arguments alive.
             reason = error.with_traceback(None)
@@ -264,6 +285,7 @@ class Jit(Callable):
             self._settling.clear()
             self._settled.clear()
             self._refused.clear()
+            self._full = False
             if self.parts is not None and self.parts.code is not self.parts.function.__code__:
                 self.parts = None
             self._native = self._entry()
@@ -281,20 +303,36 @@ class Jit(Callable):
         return None
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
-        """The variant for these arguments, compiled now if it is new."""
+        """The variant for these arguments, compiled now if it is new.  Raises `Unsupported` where
+        there are as many variants as are kept."""
         with self._lock:
             reason = self._mismatch(args, kwargs)
+            if len(self.variants) >= VARIANTS:
+                self._make_room(reason or "")
             made = self._compiled(args, kwargs)
             self.variants.append(made)
             if reason:
                 where = made.location or Location("", 0)
                 self.recompilations.append(Recompilation(where, reason, made.compile_seconds))
-            if len(self.variants) > VARIANTS:
-                for old in self.variants[: VARIANTS // 2]:
-                    self._forget(old)
-                del self.variants[: VARIANTS // 2]
             self._add(made)
             return made
+
+    def _make_room(self, reason: str) -> None:
+        """Forget variants that no call can reach any more, as what they use has been replaced.
+        Raises `Unsupported`, after a warning, if there are none."""
+        gone = [v for v in self.variants if interpret.is_replaced(v.plan)]
+        for variant in gone:
+            self._forget(variant)
+            self.variants.remove(variant)
+        if gone:
+            return
+        limit = (
+            f"compiled for {VARIANTS} kinds of calls; others run in Python (in this one {reason})"
+        )
+        if not self._full:
+            self._full = True
+            warnings.warn(f"{self.__name__} is {limit}", RecompileLimit, _users_level())
+        raise LimitReached(limit)
 
     def _compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compiled:
         """Compile for these arguments: with open lengths, where some differ from call to call or

@@ -98,17 +98,37 @@ def test_python_numbers_are_run_time_values() -> None:
     assert len(f.variants) == 2
 
 
-def test_the_oldest_variants_go() -> None:
+def test_the_number_of_variants_is_limited_and_said() -> None:
     @nbcomp.jit
     def f(x: Any, kind: str) -> Any:
         return x + len(kind)
 
     x = np.ones(3)
-    for n in range(1, VARIANTS + 10):
-        same(f(x, "k" * n), x + n)
-    assert VARIANTS // 2 <= len(f.variants) <= VARIANTS
-    same(f(x, "k"), x + 1)  # again
-    assert f.compiled is f.variants[-1]
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for n in range(1, VARIANTS + 10):
+            same(f(x, "k" * n), x + n)
+    assert [w.category for w in said] == [nbcomp.RecompileLimit]
+    assert "kind was" in str(said[0].message)
+    assert said[0].filename == __file__
+    assert len(f.variants) == VARIANTS
+    same(f(x, "k"), x + 1)  # one that is known
+
+
+def test_variants_of_what_was_replaced_make_room() -> None:
+    def helper(x: Any) -> Any:
+        return x
+
+    f = nbcomp.jit(lambda x: helper(x))
+    x = np.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in range(VARIANTS + 10):
+
+            def helper(x: Any, n: int = n) -> Any:
+                return x + n
+
+            same(f(x), x + n)
 
 
 def test_keywords_and_defaults(rng: np.random.Generator) -> None:

@@ -150,6 +150,18 @@ def changes(plan: Plan) -> Iterator[str]:
             yield f"{guard.source.describe()} {reason}"
 
 
+def is_replaced(plan: Plan) -> bool:
+    """Whether an object that the plan counts on, arguments aside, is another one now."""
+    for guard in plan.guards:
+        if isinstance(guard, ObjectGuard) and guard.source.kind != "argument":
+            try:
+                if resolve(guard.source, ()) is not guard.object:
+                    return True
+            except Exception:  # whatever the user's own lookup raises
+                return True
+    return False
+
+
 def _overlap(plan: Plan, values: list[Any]) -> str | None:
     for pair in plan.disjoint:
         one, two = (array_guard(plan, i) for i in pair)
