@@ -21,8 +21,7 @@ from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError, ScheduleError
 from nbcomp.machine import host
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare
-from nbcomp.measure.timing import Ratio, ratio
-from nbcomp.measure.variants import Variant, measure_variants
+from nbcomp.measure.timing import Neighbours, Ratio, ratio, timing_of
 from nbcomp.options import Options
 from nbcomp.schedule.canonical import Canonical, canonical
 from nbcomp.schedule.database import Database, Entry, target_of
@@ -34,6 +33,7 @@ from nbcomp.tuning.result import Found, KernelState, Point, Say, State, Tuned
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.tasks import Task, tasks_of
+from nbcomp.tuning.whole import Whole, in_turn
 from nbcomp.tuning.worker import Runner, Workers
 
 # Shares of the seconds: the search ends after the first, then the best are timed in turn, then the
@@ -45,6 +45,7 @@ FINALISTS = 3
 WORTH = 0.97  # of the default's time: what a schedule must be below to be used
 SLOWEST = 0.99  # of the program's time by default: what a program must be below
 REMEMBERED = 2000  # trials of a kernel in the record that are learned from
+NO_FASTER = "what was found for the kernels makes the program no faster"
 PATIENT = 16  # trials without a better one that halve a kernel's claim to the next
 
 
@@ -168,10 +169,10 @@ class Tuner:
                 self.interrupted = True
                 workers.restart()
             self.choose(workers)
-            chosen, whole, others = self.whole()
-            found = tuple(self.found(k, workers, chosen) for k in self.kernels)
+            whole = self.whole()
+            found = tuple(self.found(k, workers, whole.compiled) for k in self.kernels)
             lost = workers.lost
-        return self.result(chosen, whole, others, found, lost)
+        return self.result(whole, found, lost)
 
     def tell(self, doing: str) -> None:
         """Say how it goes."""
@@ -336,10 +337,10 @@ class Tuner:
         if changes[place].median < WORTH and changes[place].clear:
             kernel.chosen, kernel.change = trials[place], changes[place]
 
-    def whole(self) -> tuple[Compiled, tuple[Variant, ...], float]:
+    def whole(self) -> Whole:
         """The program with what was chosen, checked and timed in turn with its default: here."""
         if not self.local:
-            return self.base, (), 0.0
+            return Whole(self.base, note="found for another CPU than this one: recorded for it")
         self.tell("the whole program")
         options = replace(self.compiled.options, schedules=())
         for kernel in self.kernels:
@@ -347,18 +348,21 @@ class Tuner:
                 options = options.scheduling(kernel.name, kernel.chosen.candidate.schedule)
         options = options.leaving("tuned")
         if options == self.base.options:
-            return self.base, (), 0.0
-        seconds = max(WHOLE * self.seconds, 0.2) + 2 * self.base.compile_seconds
-        what = (self.base, [self.base.options, options], self.args, self.kwargs, self.reference)
-        variants, others = measure_variants(*what, seconds)
-        default, own = variants
-        timed = own.samples and default.samples
-        change = ratio(own.samples, default.samples) if timed else None
-        if not (own.same and change and self.better(change)):
-            for kernel in self.kernels:
-                kernel.chosen, kernel.change = kernel.search.trials[0], None
-            return self.base, variants, others
-        return self.made(options), variants, others
+            return Whole(self.base)
+        made, neighbours = self.made(options), Neighbours()
+        note = self.against_numpy(made).problem
+        seconds = max(WHOLE * self.seconds, 0.2)
+        what = (self.base, made, self.args, self.kwargs, self.reference, seconds)
+        samples = [] if note else in_turn(*what)
+        default, own = (timing_of(s, 1) for s in samples) if samples else (None, None)
+        change = ratio(samples[1], samples[0]) if samples else None
+        others = neighbours.cores()
+        if change and self.better(change):
+            return Whole(made, default, own, change, others)
+        for kernel in self.kernels:
+            kernel.chosen, kernel.change = kernel.search.trials[0], None
+        note = f"WRONG ANSWER: {note}" if note else NO_FASTER
+        return Whole(self.base, default, default, None, others, note)
 
     def better(self, change: Ratio) -> bool:
         """Whether the program with what was found is faster than that by more than the noise."""
@@ -388,42 +392,27 @@ class Tuner:
         findings = findings_of(workers, kernel.task, candidate.schedule, share)
         return replace(found, differences=differences, findings=findings)
 
-    def result(
-        self,
-        chosen: Compiled,
-        variants: Sequence[Variant],
-        others: float,
-        found: tuple[Found, ...],
-        lost: int,
-    ) -> Tuned:
+    def result(self, whole: Whole, found: tuple[Found, ...], lost: int) -> Tuned:
         """All of it."""
         assert self.before is not None
-        default, own = (v.timing for v in variants) if variants else (self.before.compiled,) * 2
-        change = ratio(variants[1].samples, variants[0].samples) if own and variants else None
-        note = ""
-        if not self.local:
-            note = "found for another CPU than this one: recorded for it"
-        if variants and chosen is self.base:
-            note = variants[1].note or "what was found for the kernels makes the program no faster"
-            change, own = None, default
-        open_ = any(k.open for k in self.kernels)
-        if open_ and not note:
+        note = whole.note
+        if not note and any(k.open for k in self.kernels):
             note = "found for the lengths given here, and used for others; recorded for their order"
         return Tuned(
             self.base.name,
-            chosen,
+            whole.compiled,
             found,
             self.spent,
             self.searching,
-            default,
-            own,
-            change,
+            whole.default or self.before.compiled,
+            whole.own or self.before.compiled,
+            whole.change,
             self.before.reference,
             str(self.record.path) if self.record else "",
             lost,
             self.interrupted,
             note,
-            others,
+            whole.others,
             self.record.problems if self.record else (),
             target_of(self.runner.machine),
         )
