@@ -58,12 +58,12 @@ class Record:
 
 @dataclass(frozen=True)
 class OfTag:
-    """The number whose type a tag tells, by its place in `types`."""
+    """The number whose type a tag tells: None for 0, else by its place in `types`, from 1 on."""
 
     types: tuple[Callable[[Any], Any], ...]
 
     def __call__(self, value: Any, tag: Any) -> Any:
-        return self.types[int(tag)](value)
+        return self.types[int(tag) - 1](value) if tag else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,7 @@ class Generator:
         self.emit(0, "def f(a, b, n, k):")
         for name in ("s", "m"):
             start = self.pick("0", "0", "1", "100", "200", "-1", "0.0", "1.5", "0.1", "True", "k")
+            start = "None" if self.rng.random() < 0.1 else start
             self.emit(1, f"{name} = {start}")
         for _ in range(int(self.rng.integers(1, 3))):
             self.loop(1)
@@ -62,7 +63,10 @@ class Generator:
     def statement(self, depth: int) -> None:
         name = self.pick("s", "m")
         form = self.rng.random()
-        if form < 0.35:
+        if form < 0.08:
+            self.emit(depth, f"if {name} is {self.pick('None', 'not None')}:")
+            self.emit(depth + 1, f"{name} = {self.value()}")
+        elif form < 0.35:
             self.emit(depth, f"{name} {self.pick('+=', '+=', '-=', '*=', '=')} {self.value()}")
         elif form < 0.7:
             self.emit(depth, f"if {self.condition()}:")
@@ -78,6 +82,8 @@ class Generator:
     def condition(self) -> str:
         left, right = self.pick("v", "v", "s", "m"), self.pick("s", "m", "0", "2", "50", "0.5")
         test = f"{left} {self.pick('<', '<=', '>', '==', '!=')} {right}"
+        if self.rng.random() < 0.1:
+            return f"{self.pick('s is None or', 's is not None and')} {test}"
         return f"{test} {self.pick('and', 'or')} v > 1" if self.rng.random() < 0.2 else test
 
     def value(self) -> str:
@@ -113,6 +119,7 @@ class Generator:
         forms += ["{x} + k", "{x} * 1.5", "{x} == 100", "{x} < {y}", "{x} + {y}", "{x} * {y}"]
         forms += ["{x}", "{x}", "{x} ** 2", "abs({x})", "int({x})", "float({x})", "not {x}"]
         forms += ["max({x}, {y})", "{x} and {y}", "{x} or 5", "{x} if {y} else 3", "{x} & 6"]
+        forms += ["{x} is None"]
         forms += ["np.float32({x})", "np.sqrt(abs({x}))", "math.floor({x})", "min({x}, 3)"]
         count = int(self.rng.integers(1, 4))
         for k in range(count):

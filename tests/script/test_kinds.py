@@ -120,7 +120,41 @@ def kept_in_an_array(a: Any) -> Any:
     return m, a
 
 
-PROGRAMS = (largest_above_fifty, last_above_a_hundred, negated_sum, least, all_above, halves)
+def first_above(a: Any) -> Any:
+    for i, v in enumerate(a):
+        if v > 100:
+            return i
+    return None
+
+
+def best_so_far(a: Any) -> Any:
+    best, at = None, None
+    for i in range(len(a)):
+        if a[i] < 2:
+            continue
+        if best is None or a[i] > best:
+            best, at = a[i], i
+    return best, at
+
+
+def falls(a: Any) -> Any:
+    before, count = None, 0
+    for v in a:
+        if before is not None and v < before:
+            count += 1
+        before = v
+    return count, before
+
+
+def double_of_what_may_be(a: Any) -> Any:
+    i = first_above(a)
+    if i is None:
+        return -1.0
+    return a[i] * 2
+
+
+PROGRAMS = (first_above, best_so_far, falls, double_of_what_may_be)
+PROGRAMS += (largest_above_fifty, last_above_a_hundred, negated_sum, least, all_above, halves)
 PROGRAMS += (element_or_number, kept_in_an_array)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from nbcomp.frontend.script.values import (
     EXACT,
+    NONE,
     NP_BOOL,
     PY_BOOL,
     PY_FLOAT,
@@ -226,11 +227,8 @@ class Arithmetic(WholeNumbers):
 
     def compared(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
         """`a < b` and the like."""
-        if (isinstance(a, Either) or isinstance(b, Either)) and is_numeric(a) and is_numeric(b):
-            one, other = self.keep(numeric(a)), self.keep(numeric(b))
-            if (expr := self.compared_exactly(fn, one, other)) is not None:
-                return self.each_way((one, other), partial(_truth, expr))
-            return self.each_way((one, other), partial(self.compared, fn, python))
+        if isinstance(a, Either) or isinstance(b, Either):
+            return self.compared_each_way(fn, python, a, b)
         if any(isinstance(x, Size) for x in (a, b)) and not _lengths(a, b):
             a, b = (number(x) if isinstance(x, Size) else x for x in (a, b))
         if not isinstance(a, Scalar) and not isinstance(b, Scalar):
@@ -250,11 +248,20 @@ class Arithmetic(WholeNumbers):
                 return found
         return Scalar(PY_BOOL, self.compare(fn, x.expr, y.expr), 0, 1)
 
+    def compared_each_way(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+        """A comparison of numbers of several kinds: of their values, where that is the same."""
+        if is_numeric(a) and is_numeric(b):
+            a, b = self.keep(numeric(a)), self.keep(numeric(b))
+            if (expr := self.compared_exactly(fn, a, b)) is not None:
+                return self.each_way((a, b), partial(_truth, expr))
+        return self.each_way((a, b), partial(self.compared, fn, python))
+
     def compared_exactly(self, fn: str, a: Number, b: Number) -> Expr | None:
         """A comparison of numbers of several kinds as one of their values; None where NumPy would
         round some of them first."""
         dtype = carrier(union(a.ways, b.ways))
-        if not all(way.fits(dtype) for way in (*a.ways, *b.ways)):
+        ways = *a.ways, *b.ways
+        if not all(way.fits(dtype) and way.kind != NONE for way in ways):
             return None
         for x, y in product(a.ways, b.ways):
             if x.kind.python is None or y.kind.python is None:

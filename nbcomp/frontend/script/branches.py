@@ -24,6 +24,7 @@ from nbcomp.frontend.script.values import (
     Variable,
     Varying,
     describe,
+    in_memory,
     is_number,
     numeric,
     union,
@@ -137,7 +138,7 @@ class Branches(Assignments):
         elif all(isinstance(v, Scalar) and v.expr is first.expr for v in values):
             low, high = min(v.low for v in values), max(v.high for v in values)
             merged = Scalar(first.kind, first.expr, low, high)
-        elif all(isinstance(v, Local | Varying) or is_number(v) for v in values):
+        elif all(v is None or in_memory(v) for v in values):
             merged = self.met_numbers(name, found, bodies)
         else:
             other = next(v for v in values if not same(first, v))

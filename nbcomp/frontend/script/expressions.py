@@ -21,6 +21,7 @@ from nbcomp.frontend.script.arithmetic import BINARY, COMPARE
 from nbcomp.frontend.script.arrays import Arrays
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.values import (
+    NONE,
     PY_INT,
     Either,
     Local,
@@ -34,6 +35,7 @@ from nbcomp.frontend.script.values import (
     View,
     describe,
     is_numeric,
+    narrowed,
     number,
     numeric,
     union,
@@ -170,14 +172,20 @@ class Expressions(Arrays, ABC):
 
     def one_comparison(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, ast.Is | ast.IsNot):
-            same = left is right
-            if isinstance(left, Scalar | Either) and right is not None:
-                raise NotElements("`is` between numbers", hint="use ==")
-            return same if isinstance(op, ast.Is) else not same
+            return self.identity(isinstance(op, ast.Is), left, right)
         if isinstance(op, ast.In | ast.NotIn):
             return self.membership(op, left, right)
         python, fn = COMPARE[type(op)]
         return self.compared(fn, python, self.scalar_of(left), self.scalar_of(right))
+
+    def identity(self, wanted: bool, left: Any, right: Any) -> Any:
+        """`left is right`, or `is not`."""
+        if left is None:
+            left, right = right, left
+        if isinstance(left, Scalar | Either) and right is not None:
+            raise NotElements("`is` between numbers", hint="use ==")
+        same = self.is_none(left) if right is None else left is right
+        return same if wanted else self.negated(same)
 
     def membership(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         """`x in (1, 2, 3)`"""
@@ -195,8 +203,7 @@ class Expressions(Arrays, ABC):
         result = self.scalar_of(self.value(node.values[0]))
         for later in node.values[1:]:
             outer = dict(self.frame.env)
-            if is_and:
-                self.refine(node.values[0], True)
+            self.refine(node.values[0], is_and)
             result = self.both(result, partial(self.number_at, later), is_and)
             self.frame.env = {**self.frame.env, **{k: outer[k] for k in outer}}
         return result
@@ -348,6 +355,9 @@ class Expressions(Arrays, ABC):
 
     def narrow(self, a: ast.expr, op: type[ast.cmpop], b: ast.expr, holds: bool) -> None:
         """One comparison of a variable with something whose bounds are known."""
+        if op in (ast.Is, ast.IsNot):
+            self.narrow_none(a, b, (op is ast.Is) == holds)
+            return
         op = op if holds else _OPPOSITE.get(op, op)
         if not holds and op not in _MIRROR:
             return
@@ -361,6 +371,15 @@ class Expressions(Arrays, ABC):
                 new_low = found.low if low is None else max(found.low, low)
                 new_high = found.high if high is None else min(found.high, high)
                 self.frame.env[one.id] = replace(found, low=new_low, high=new_high)
+
+    def narrow_none(self, a: ast.expr, b: ast.expr, is_none: bool) -> None:
+        """A variable is None from here on, or not."""
+        match a, b:
+            case ast.Name(name), ast.Constant(None):
+                found = self.frame.env.get(name)
+                if isinstance(found, Varying):
+                    ways = tuple(w for w in found.ways if (w.kind == NONE) == is_none)
+                    self.frame.env[name] = narrowed(found, ways) if ways else found
 
     def bounds_of(self, node: ast.expr) -> tuple[int, int] | None:
         """The bounds of a whole number, found without writing anything; None if not known."""

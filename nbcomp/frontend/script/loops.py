@@ -29,7 +29,8 @@ from nbcomp.frontend.script.values import (
     Varying,
     Way,
     describe,
-    is_number,
+    in_memory,
+    narrowed,
     number,
     union,
 )
@@ -263,7 +264,8 @@ class LoopWriter(Items):
                     memory[name] = self.memory(name, self.head_ways(key, name, ()))
                     self.frame.env[name] = Maybe(memory[name])
                 continue
-            if not (isinstance(value, Local | Varying) or is_number(value)):
+            none = value is None and (key, name) in self.kinds
+            if not (none or in_memory(value)):
                 continue
             n = self.as_number(value)
             memory[name] = self.memory(name, self.head_ways(key, name, n.ways))
@@ -294,7 +296,8 @@ class LoopWriter(Items):
         for name in head.assigned:
             found = env.get(name, MISSING)
             value = found.value if isinstance(found, Maybe) else found
-            if not (isinstance(value, Local | Varying | Scalar) or is_number(value)):
+            none = value is None and (head.key, name) in self.kinds
+            if not (none or in_memory(value)):
                 self.tear(head.key, name, value)
                 continue
             if (head.key, name) in self.torn:
@@ -324,16 +327,18 @@ class LoopWriter(Items):
         ways = [(env, True) for env in loop.rounds] + [(env, False) for env in loop.ends]
         for env, again in ways:
             for name in head.assigned:
-                first, last = start.get(name), env.get(name)
+                first, last = start.get(name, MISSING), env.get(name, MISSING)
                 first = first.value if isinstance(first, Maybe) else first
                 last = last.value if isinstance(last, Maybe) else last
-                numbers = isinstance(last, Local | Varying | Scalar) or is_number(last)
+                numbers = in_memory(last)
                 if isinstance(first, Local | Varying):
                     bound = numbers and (again or isinstance(first, Varying))
                     if bound and self.grows(key, name, first, self.as_number(last)):
                         unsettled = True
-                elif isinstance(first, Torn) or first is None or same(first, last):
+                elif isinstance(first, Torn) or first is MISSING or same(first, last):
                     continue
+                elif first is None and numbers:
+                    continue  # its kinds are known from now on
                 elif again:
                     self.torn[key, name] = Torn(describe(first), describe(last))
                     unsettled = True
@@ -393,11 +398,11 @@ class LoopWriter(Items):
         env = dict(start)
         for rounds in loop.rounds:
             for name, value in rounds.items():
-                first = env.get(name)
+                first = env.get(name, MISSING)
                 inner = first.value if isinstance(first, Maybe) else first
                 if isinstance(first, Maybe) and sure and not isinstance(value, Maybe):
                     env[name] = inner
-                elif first is None and not (isinstance(value, Local) or is_number(value)):
+                elif first is MISSING and not in_memory(value):
                     env[name] = Maybe(value)
         if sure:
             self.from_rounds(env, loop, head)
@@ -409,7 +414,7 @@ class LoopWriter(Items):
             if not isinstance(env.get(name), Local | Varying):
                 continue
             ends = [rounds.get(name) for rounds in loop.rounds]
-            if ends and all(isinstance(e, Local | Varying | Scalar) or is_number(e) for e in ends):
+            if ends and all(map(in_memory, ends)):
                 ways = union(*(self.as_number(e).ways for e in ends))
                 if {w.kind for w in ways} <= {w.kind for w in target.ways}:
                     env[name] = narrowed(target, ways)
@@ -424,7 +429,7 @@ class LoopWriter(Items):
             found = [env.get(name, MISSING) for env in live]
             values = [f.value if isinstance(f, Maybe) else f for f in found if f is not MISSING]
             missing = any(f is MISSING or isinstance(f, Maybe) for f in found)
-            numbers = all(isinstance(v, Local | Varying | Scalar) or is_number(v) for v in values)
+            numbers = all(v is None or in_memory(v) for v in values)
             if all(same(values[0], v) for v in values[1:]):
                 merged = values[0]
             elif numbers and name in head.memory:
@@ -455,13 +460,6 @@ class LoopWriter(Items):
         loop.rounds.append(self.frame.env)
         self.add(Leave(loop.again, self.location))
         self.dead = True
-
-
-def narrowed(variable: Variable, ways: tuple[Way, ...]) -> Variable:
-    """A variable of which more is known: the kinds that it may be of."""
-    if isinstance(variable, Varying) and len(ways) > 1:
-        return Varying(ways, variable.buffer, variable.tag)
-    return Local(ways[0].kind, variable.buffer, ways[0].low, ways[0].high)
 
 
 def _loop_name(target: ast.expr) -> str:

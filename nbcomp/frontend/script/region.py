@@ -26,6 +26,7 @@ from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.statements import Statements
 from nbcomp.frontend.script.values import (
     KINDS,
+    NONE,
     PYTHON,
     TAG,
     Axis,
@@ -78,7 +79,7 @@ MAKERS = (np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.
 # small and not negative, as most are, fewer checks are needed.
 USUAL = ((0, 2**31 - 1), (-(2**31), 2**31 - 1), (0, 2**62))
 MANY_RESTARTS = 64
-OF_TAG = OfTag(tuple(kind.python or kind.dtype.type for kind in KINDS))
+OF_TAG = OfTag(tuple(k.python or k.dtype.type for k in KINDS if k != NONE))
 
 
 @dataclass(frozen=True)

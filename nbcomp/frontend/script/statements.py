@@ -9,7 +9,7 @@ from typing import Any
 from nbcomp.errors import CaptureError
 from nbcomp.frontend.script.assignments import Restart, first_line
 from nbcomp.frontend.script.expressions import Frame
-from nbcomp.frontend.script.loops import Key, LoopWriter, leaves, narrowed
+from nbcomp.frontend.script.loops import Key, LoopWriter, leaves
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.values import (
     NotElements,
@@ -20,6 +20,7 @@ from nbcomp.frontend.script.values import (
     carrier,
     describe,
     is_numeric,
+    narrowed,
     numeric,
     union,
 )
@@ -104,7 +105,8 @@ class Statements(LoopWriter):
         for k in range(len(returned[0]) if returned else 0):
             ways = union(*(numbers[k].ways for numbers in returned))
             whole = self.memory(f"{frame.label}_{k}", self.result_ways[self.frame_key()][k])
-            leaves.append(self.keep(self.value_of(narrowed(whole, ways))))
+            held = narrowed(whole, ways)
+            leaves.append(None if held is None else self.keep(self.value_of(held)))
         return _with_numbers(frame.results[0], iter(leaves)) if frame.results else None
 
     def block(self, body: list[ast.stmt]) -> None:
@@ -136,7 +138,7 @@ def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(_alike, a, b))
     if is_numeric(a) or is_numeric(b):
-        return is_numeric(a) and is_numeric(b)
+        return all(x is None or is_numeric(x) for x in (a, b))
     if isinstance(a, View) and isinstance(b, View):
         return a.memory is b.memory and a.whole and b.whole
     return a is b or a == b
@@ -146,14 +148,14 @@ def _numbers(value: Any) -> list[Number]:
     """The numbers in a result, in order."""
     if isinstance(value, tuple):
         return [s for v in value for s in _numbers(v)]
-    return [numeric(value)] if is_numeric(value) else []
+    return [numeric(value)] if value is None or is_numeric(value) else []
 
 
 def _with_numbers(value: Any, leaves: Any) -> Any:
     """The result with these numbers in place of its own."""
     if isinstance(value, tuple):
         return tuple(_with_numbers(v, leaves) for v in value)
-    return next(leaves) if is_numeric(value) else value
+    return next(leaves) if value is None or is_numeric(value) else value
 
 
 def _memory(ways: tuple[Way, ...]) -> tuple[Any, ...]:

@@ -49,7 +49,7 @@ class Kind:
 
     def __str__(self) -> str:
         return (
-            self.python.__name__
+            self.python.__name__.replace("NoneType", "None")
             if self.python
             else f"np.{self.dtype.name.replace('bool', 'bool_')}"
         )
@@ -74,9 +74,16 @@ class Kind:
 
 PY_INT, PY_FLOAT, PY_BOOL = Kind(INT64, int), Kind(FLOAT64, float), Kind(BOOL, bool)
 NP_BOOL = Kind(BOOL)
+NONE = Kind(BOOL, type(None))  # in the place of a number, with `is None` to ask for it
 PYTHON = {int: PY_INT, float: PY_FLOAT, bool: PY_BOOL}
 # All kinds; at run time one is told by its place here, its tag.
-KINDS = (PY_BOOL, PY_INT, PY_FLOAT, *(Kind(np.dtype(c)) for c in ["?", "i1", "i2", "i4", "i8"]))
+KINDS = (
+    NONE,
+    PY_BOOL,
+    PY_INT,
+    PY_FLOAT,
+    *(Kind(np.dtype(c)) for c in ["?", "i1", "i2", "i4", "i8"]),
+)
 KINDS += tuple(Kind(np.dtype(c)) for c in ["u1", "u2", "u4", "u8", "f2", "f4", "f8"])
 TAG = np.dtype(np.uint8)
 
@@ -271,7 +278,7 @@ def _tag(way: Way) -> int:
 
 def carrier(ways: tuple[Way, ...]) -> DType:
     """The dtype in which numbers of several kinds are kept: exact for all, as far as 64 bits go."""
-    dtypes = {w.kind.dtype for w in ways}
+    dtypes = {w.kind.dtype for w in ways if w.kind != NONE} or {BOOL}
     if len(dtypes) == 1:
         return next(iter(dtypes))
     floats = any(d.kind == "f" for d in dtypes)
@@ -313,13 +320,31 @@ def is_number(value: Any) -> bool:
 
 
 def numeric(value: Any) -> Number:
-    """A number, whose kind may be known at run time only.  Raises NotElements for what is none."""
+    """A number, or None in its place, of which the kind may be known at run time only.
+
+    Raises NotElements for anything else.
+    """
+    if value is None:
+        return Scalar(NONE, const(False, BOOL), 0, 0)
     return value if isinstance(value, Either) else number(value)
 
 
 def is_numeric(value: Any) -> bool:
     """Whether this is a number, whatever is known of it."""
     return isinstance(value, Either) or is_number(value)
+
+
+def in_memory(value: Any) -> bool:
+    """Whether a variable holds a number."""
+    return isinstance(value, Local | Varying | Scalar) or is_number(value)
+
+
+def narrowed(variable: Variable, ways: tuple[Way, ...]) -> Variable | None:
+    """A variable of which more is known: the kinds that it may be of."""
+    if isinstance(variable, Varying) and len(ways) > 1:
+        return Varying(ways, variable.buffer, variable.tag)
+    kind = ways[0].kind
+    return Local(kind, variable.buffer, ways[0].low, ways[0].high) if kind != NONE else None
 
 
 def as_index(expr: Expr) -> Expr:

@@ -14,6 +14,9 @@ from typing import Any
 
 from nbcomp.frontend.script.emitter import Emitter
 from nbcomp.frontend.script.values import (
+    KINDS,
+    NONE,
+    PY_BOOL,
     TAG,
     Either,
     Kind,
@@ -113,9 +116,9 @@ class Ways(Emitter):
         """a if test else b, each with the statements it needs."""
         if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b) and not any(bodies):
             return tuple(self.one_of(test, x, y, ([], [])) for x, y in zip(a, b, strict=True))
-        if not (is_numeric(a) and is_numeric(b)):
-            if a is b and not any(bodies):
-                return a
+        if a is b and not any(bodies):
+            return a
+        if not all(is_numeric(x) or x is None for x in (a, b)):
             raise NotElements(f"a choice between {describe(a)} and {describe(b)}")
         yes, no = numeric(a), numeric(b)
         ways = union(yes.ways, no.ways)
@@ -138,6 +141,13 @@ class Ways(Emitter):
         return self.keep(self.value_of(place))
 
     # --------------------------------------------------------------------------------- by kind
+
+    def is_none(self, value: Any) -> Any:
+        """`value is None`"""
+        if not (isinstance(value, Either) and any(w.kind == NONE for w in value.ways)):
+            return value is None
+        none = const(KINDS.index(NONE), TAG)
+        return Scalar(PY_BOOL, self.compare("equal", value.tag, none), 0, 1)
 
     def each_way(self, values: Sequence[Any], compute: Callable[..., Any]) -> Any:
         """compute(*values), for the kinds that they are of."""
@@ -173,6 +183,8 @@ class Ways(Emitter):
         """A number where the tag says that it is of this kind; others as they are."""
         if not (isinstance(value, Either) and same_expr(value.tag, tag)):
             return value
+        if kind == NONE:
+            return None
         way = next(w for w in value.ways if w.kind == kind)
         return Scalar(kind, self.exactly(value.expr, kind.dtype), way.low, way.high)
 
