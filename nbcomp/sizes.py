@@ -504,10 +504,10 @@ def leaves_rest(n: Any, by: Any) -> bool:
 
 def is_rest(size: Any) -> bool:
     """Whether a formula is what divisions leave: it stays small, whatever the lengths are."""
-    return isinstance(size, Size) and not isinstance(_straight(size), Size)
+    return isinstance(size, Size) and not isinstance(straight(size), Size)
 
 
-def _straight(value: Any) -> Any:
+def straight(value: Any) -> Any:
     """A formula with exact quotients in place of those that are rounded down."""
     if not isinstance(value, Size):
         return value
@@ -520,7 +520,7 @@ def _straight(value: Any) -> Any:
             elif isinstance(atom.by, Size):
                 return value
             else:
-                term = _straight(atom.top) * Fraction(1, atom.by) * term
+                term = straight(atom.top) * Fraction(1, atom.by) * term
         total = total + term
     return total
 

@@ -21,6 +21,7 @@ from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.lowering.kernels import copy_kernel, lower
 from nbcomp.lowering.written import taken_over, written_loops
 from nbcomp.record import remark
+from nbcomp.sizes import hint
 from nbcomp.types import TensorType, contiguous_strides
 
 ALIGN = 64  # bytes
@@ -287,7 +288,7 @@ class _Planner:
             lives = dict.fromkeys(lives, (0, len(steps)))
         placed: dict[int, int] = {}
         arena = 0
-        for slot in sorted(lives, key=lambda s: (-self.sizes[s], s)):
+        for slot in sorted(lives, key=lambda s: (-hint(self.sizes[s]), s)):
             offset = self.free_place(slot, lives, placed)
             placed[slot] = offset
             arena = max(arena, offset + _aligned(self.sizes[slot]))

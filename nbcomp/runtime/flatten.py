@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from types import FunctionType
@@ -37,7 +37,7 @@ from nbcomp.runtime.plan import (
 )
 from nbcomp.runtime.size_program import SizeProgram, TooLong
 from nbcomp.settling import has_sizes
-from nbcomp.sizes import Size, Symbol, hint, is_one, is_open
+from nbcomp.sizes import Size, Symbol, hint, is_one, is_open, straight
 from nbcomp.types import TensorType
 
 INSTANCES = 4  # of a plan with open lengths: so many different ones at a time cost nothing
@@ -423,10 +423,16 @@ def _times(seconds: Any, unit: float) -> Any:
     if not isinstance(seconds, Size):
         return int(seconds / unit)
     scaled: Any = 0
-    for monomial, factor in seconds.terms.items():
-        whole = round(float(factor) / unit * _SCALE)
+    for monomial, factor in _terms(straight(seconds)):
+        # What is taken off a length is left out: rounded by itself, it could exceed the rest.
+        whole = max(round(float(factor) / unit * _SCALE), 0)
         scaled = scaled + (Size({monomial: whole}) if monomial and whole else whole)
     return scaled // _SCALE
+
+
+def _terms(value: Any) -> Iterable[tuple[tuple[Any, ...], Any]]:
+    """Of a formula, or of a number."""
+    return value.terms.items() if isinstance(value, Size) else [((), value)]
 
 
 def _parts(extent: Any, pieces: Any) -> Any:

@@ -22,6 +22,7 @@ from nbcomp.loop.grammar import (
     Let,
     Load,
     Stmt,
+    affine,
     bodies,
     expressions,
     walk,
@@ -50,6 +51,7 @@ VECTORS = (1, 2, 3, 4, 6, 8, 12, 16)  # in flight
 FEW = 64  # iterations of a loop that may be over before its vectors pay
 SHORT = 8  # a loop this short is written out, and the loop around it vectorised
 TURNED = 16  # one this short, if its elements are then turned in registers
+PIECE = 9e-6  # seconds of what one core takes at a time, at least, where lengths are open
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 
 
@@ -447,11 +449,22 @@ def seconds(stmt: Stmt, machine: Machine) -> float:
 def grain(stage: For, machine: Machine) -> int:
     """Iterations one core takes at a time; 0 where waking another core costs more than it saves."""
     n = cost.extent_of(stage)
+    if isinstance(n, Size):
+        return _open_grain(n, stage, machine)
     whole = seconds(stage, machine)
     if is_rest(whole):  # of open lengths, which fills no block
         whole = most(whole * 10**9) / 1e9
     if machine.cores < 2 or n < 2 or whole < 16e-6:
         return 0
-    at_least: int = max(1, math.ceil(hint(n) * 6e-6 / hint(whole)))
-    share = n // (machine.cores * 8)
-    return at_least + share if isinstance(n, Size) else max(at_least, share)
+    at_least: int = max(1, math.ceil(n * 6e-6 / hint(whole)))
+    return max(at_least, n // (machine.cores * 8))
+
+
+def _open_grain(n: Size, stage: For, machine: Machine) -> int:
+    """The same for as many iterations as a call brings: a call of few is one piece, which no other
+    core is woken for, so that nothing has to be known of their number."""
+    if machine.cores < 2:
+        return 0
+    each = hint(seconds(replace(stage, extent=affine(1)), machine))
+    at_least = max(1, math.ceil(PIECE / max(each, 1e-12)))
+    return at_least + n // (machine.cores * 8)  # type: ignore[no-any-return]

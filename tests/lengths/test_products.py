@@ -78,3 +78,23 @@ def test_rows_of_any_layout(rng: np.random.Generator) -> None:
     for rows in (20, 31, 50):
         x = rng.random((rows, 40), np.float32)
         np.testing.assert_allclose(fast(x, w, b), layer(x[::2], w, b), rtol=1e-5)
+
+
+def test_one_code_for_small_calls_and_large_ones(rng: np.random.Generator) -> None:
+    """How many iterations a core takes is worked out by each call, and fixes nothing."""
+    w1, w2 = rng.random((33, 50), np.float32), rng.random((50, 7), np.float32)
+    fast = nbcomp.jit(lambda x: np.maximum(x @ w1, 0) @ w2)
+    for rows in (5, 9, 64, 100, 3, 1000, 20, 500):
+        x = rng.random((rows, 33), np.float32)
+        np.testing.assert_allclose(fast(x), np.maximum(x @ w1, 0) @ w2, rtol=1e-5)
+    assert len(fast.variants) == 2  # of the first length, and of all others
+
+
+def test_what_is_left_of_short_open_loops_has_a_length(rng: np.random.Generator) -> None:
+    """Estimates of what blocks leave may not become negative by rounding."""
+    for inner in (1, 2, 3):
+        w = rng.random((inner, 2))
+        fast = nbcomp.jit(lambda x, w: x[1:-1] @ w)
+        for rows in (9, 12, 2, 3, 1, 40, 100_000):
+            x = rng.random((rows, inner))
+            np.testing.assert_allclose(fast(x, w), x[1:-1] @ w)
