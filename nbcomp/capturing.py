@@ -22,6 +22,7 @@ from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, paramete
 from nbcomp.ops.nn import Linear
 from nbcomp.returning import returned
 from nbcomp.types import TensorType
+from nbcomp.wrapped import unwrapped
 
 
 class TraceWarning(UserWarning):
@@ -58,7 +59,7 @@ def _warn(error: CaptureError) -> None:
 
 def _python(function: Any) -> Any:
     """The Python function that a jitted one stands for."""
-    return function.__wrapped__ if hasattr(function, "variants") else function
+    return unwrapped(function)
 
 
 def _examples(inputs: Sequence[Any]) -> list[Any]:

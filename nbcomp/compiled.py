@@ -124,6 +124,18 @@ class Compiled:
     shown: Any = field(default=None, repr=False)  # the last report on it in a notebook
     regimes: Regimes | None = field(default=None, repr=False)
 
+    def __copy__(self) -> Compiled:
+        return self  # machine code does not change
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self.name} is machine code in this process and cannot be pickled; nbcomp.jit of the"
+            " function can be, and compiles it where it is read"
+        )
+
     @property
     def graph(self) -> Graph:
         """The graph after all passes."""

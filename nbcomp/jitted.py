@@ -7,6 +7,7 @@ time's entry.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import sys
@@ -46,6 +47,7 @@ from nbcomp.runtime import interpret
 from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import Plan
+from nbcomp.wrapped import NOTHING, callable_of, global_name, name_of
 
 SETTLED = 32  # lengths of open variants that the native entry takes at a time
 VARIANTS = 64  # of one function; calls that none of them takes run in Python
@@ -68,10 +70,12 @@ class Jit(Callable):
     in NumPy instead.  `__wrapped__` is the Python function, `options` are how it is compiled.
     """
 
+    __nbcomp_jitted__ = True
+
     def __init__(self, function: Any, python: Any = None, options: Options = EVERYTHING) -> None:
         self.__wrapped__, self.options = function, options
         self._python = python or function  # what runs where nothing is compiled
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__name__ = name_of(function)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
         self.__doc__ = getattr(function, "__doc__", None)
         self.__module__ = getattr(function, "__module__", __name__)
@@ -111,9 +115,26 @@ class Jit(Callable):
         self._native.connect(self)
         return self._native.callable(*args, **kwargs)
 
+    @classmethod
+    def of(cls, function: Any, options: Options) -> Jit:
+        """The function, to be compiled by these options."""
+        return cls(function, options=options)
+
     def anew(self) -> Jit:
         """The same function without variants."""
-        return Jit(self.__wrapped__, options=self.options)
+        return self.of(self.__wrapped__, self.options)
+
+    def __copy__(self) -> Jit:
+        return self  # as functions are
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Jit:
+        """Itself, as functions are; of an object or its method, that of a copy of the object."""
+        function = copy.deepcopy(self.__wrapped__, memo)
+        return self if function is self.__wrapped__ else self.of(function, self.options)
+
+    def __reduce__(self) -> Any:
+        """By its name, or as the function; whoever reads it compiles it again."""
+        return global_name(self) or (self.of, (self.__wrapped__, self.options))
 
     def watch(self, call: Any) -> None:
         """Let calls of this function go to `call` instead; None ends that."""
@@ -504,7 +525,7 @@ def python_of(function: Any) -> types.FunctionType | None:
     return function if isinstance(function, types.FunctionType) else None
 
 
-def jit(function: Any = None, *, libraries: Sequence[Library] = (), precision: str = "") -> Any:
+def jit(function: Any = NOTHING, *, libraries: Sequence[Library] = (), precision: str = "") -> Any:
     """A function that compiles itself on its first call with each signature, then runs natively.
 
     Arguments and results are those of the function.  Where its graph breaks (at a `print`, a branch
@@ -516,10 +537,13 @@ def jit(function: Any = None, *, libraries: Sequence[Library] = (), precision: s
     libraries: whose routines are called where their patterns are found (`nbcomp.Library`).
     precision: "bf16" rounds the operands of float32 products to bfloat16, which is faster on CPUs
     with instructions for that; by default everything is as precise as NumPy's.  Without a function,
-    a decorator with these options.
+    a decorator with these options.  Raises TypeError for what cannot be called.
+
+    Copies and pickles of what it gives are of the function, which is compiled again where it is
+    called.
     """
     options = Options(libraries=tuple(libraries), precision=precision)
-    if function is None:
+    if function is NOTHING:
         return functools.partial(jit, libraries=libraries, precision=precision)
     if isinstance(function, Jit):
         if options in (EVERYTHING, function.options):
@@ -527,7 +551,7 @@ def jit(function: Any = None, *, libraries: Sequence[Library] = (), precision: s
         function = function.__wrapped__
     if isinstance(function, type):
         return _jit_class(function, options)
-    return Jit(function, options=options)
+    return Jit(callable_of(function, "jit"), options=options)
 
 
 def _jit_class(cls: Any, options: Options) -> Any:

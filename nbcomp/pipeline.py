@@ -63,6 +63,7 @@ from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
 from nbcomp.target.llvm.cpus import target_for, without_on
 from nbcomp.types import TensorType
+from nbcomp.wrapped import unwrapped
 
 G = TypeVar("G", Graph, FusedGraph)
 R = TypeVar("R", Graph, FusedGraph)
@@ -99,8 +100,8 @@ def compile(function: Any, *args: Any, **kwargs: Any) -> Compiled:
 def _compile(
     target: Target, options: Options, function: Any, *args: Any, **kwargs: Any
 ) -> Compiled:
-    # A jitted function (which has variants) is compiled as the Python function it stands for.
-    python = function.__wrapped__ if hasattr(function, "variants") else function
+    # A jitted function is compiled as the Python function it stands for.
+    python = unwrapped(function)
     lengths = examples((*args, *kwargs.values()))
     concrete = [_stand_in(a, lengths) for a in args]
     named = {k: _stand_in(v, lengths) for k, v in kwargs.items()}

@@ -26,6 +26,7 @@ from nbcomp.jitted import Jit
 from nbcomp.openings import SHORT
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.runtime.plan import Plan
+from nbcomp.wrapped import NOTHING, callable_of, global_name
 
 
 class RaisesHere(Unsupported):
@@ -34,6 +35,12 @@ class RaisesHere(Unsupported):
 
 class Script(Jit):
     """A scripted function."""
+
+    @classmethod
+    def of(cls, function: Any, options: Options) -> Jit:
+        """The function, to be compiled by these options."""
+        own: type[Script] = type("Script", (Script,), {})
+        return own(function, options=options)
 
     @property
     def graph(self) -> Graph:
@@ -104,11 +111,16 @@ class Script(Jit):
             return super().failed(args, plan, step, status, kwargs)
         raise error
 
+    def __reduce__(self) -> Any:
+        return global_name(self) or (Script.of, (self.__wrapped__, self.options))
+
     def __repr__(self) -> str:
         return f"<nbcomp.script {self.__qualname__}: {len(self.variants)} signatures compiled>"
 
 
-def script(function: Any = None, *, libraries: Sequence[Library] = (), precision: str = "") -> Any:
+def script(
+    function: Any = NOTHING, *, libraries: Sequence[Library] = (), precision: str = ""
+) -> Any:
     """A function compiled from its source: `if`, `while`, `for`, `break`, `return`, loops over the
     elements of arrays, and everything `jit` compiles.
 
@@ -116,10 +128,10 @@ def script(function: Any = None, *, libraries: Sequence[Library] = (), precision
     libraries, precision: as of `jit`.
     """
     options = Options(libraries=tuple(libraries), precision=precision)
-    if function is None:
+    if function is NOTHING:
         return partial(script, libraries=libraries, precision=precision)
     if isinstance(function, Script) and options in (EVERYTHING, function.options):
         return function
     if isinstance(function, Jit):
         function = function.__wrapped__
-    return type("Script", (Script,), {})(function, options=options)
+    return Script.of(callable_of(function, "script"), options)

@@ -1,0 +1,71 @@
+"""What stands for a function: its names, which callables can be compiled at all, and how it is
+pickled.
+
+Knows Python's callables and pickle; nothing of compiling.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from typing import Any
+
+# Of objects whose classes answer these themselves only what is really there is asked for.
+ANSWERING = ("__getattr__", "__getattribute__", "__eq__")
+NOTHING: Any = object()  # no function was given
+
+
+def callable_of(function: Any, what: str) -> Any:
+    """The callable to compile for what a user gave; raises TypeError for what cannot be called.
+
+    An object that answers any attribute, or compares in a way of its own, is its `__call__`.
+    """
+    if not callable(function):
+        kind = type(function).__name__
+        shown = "None" if function is None else f"{function!r}, a {kind}"
+        raise TypeError(f"nbcomp.{what} takes a function or another callable, not {shown:.200}")
+    cls = type(function)
+    if any(_answers(cls, name) for name in ANSWERING):
+        method = inspect.getattr_static(cls, "__call__", None)
+        if isinstance(method, types.FunctionType):
+            return types.MethodType(method, function)
+    return function
+
+
+def unwrapped(function: Any) -> Any:
+    """The callable to compile for a function that may be jitted already."""
+    if getattr(type(function), "__nbcomp_jitted__", False):
+        function = function.__wrapped__
+    return callable_of(function, "compile") if callable(function) else function
+
+
+def _answers(cls: type, name: str) -> bool:
+    """Whether a class that is the user's has such a method in Python."""
+    found = inspect.getattr_static(cls, name, None)
+    return isinstance(found, types.FunctionType) and not issubclass(cls, type)
+
+
+def name_of(function: Any) -> str:
+    """What a callable is called; objects by their class."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, types.MethodType) and function.__name__ == "__call__":
+        return type(owner).__name__
+    name: str = getattr(function, "__name__", type(function).__name__)
+    return name
+
+
+def global_name(wrapper: Any) -> str:
+    """The name under which pickle finds this very object; "" if it does not.
+
+    cloudpickle takes what a notebook or script defines by its code, as it does with functions: who
+    reads it has no such module.
+    """
+    module, name = wrapper.__module__, wrapper.__qualname__
+    pickler = sys._getframe(2).f_globals.get("__name__", "")
+    if module == "__main__" and pickler.startswith("cloudpickle"):
+        return ""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return name if found is wrapper else ""
