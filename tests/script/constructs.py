@@ -210,6 +210,15 @@ def _perhaps(x: Any) -> Any:
     return best
 
 
+@construct("ints to powers known at run time", X)
+def _powers(x: Any) -> Any:
+    s, t = 0.0, 0
+    for k in range(len(x)):
+        s += (-1) ** k * x[k]
+        t += 2**k + (k - 5) ** k
+    return s, t
+
+
 @construct("`assert` and `raise`", X)
 def _assertion(x: Any) -> Any:
     for v in x:

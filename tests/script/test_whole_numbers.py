@@ -135,3 +135,20 @@ def test_loops_within_loops(n: int) -> None:
     ours, theirs = nbcomp.script(f)(np.ones(3), n), f(np.ones(3), n)
     np.testing.assert_array_equal(ours[0], theirs[0])
     assert ours[1] == theirs[1]
+
+
+def raised(base: Any, exponent: Any) -> Any:
+    result = 0
+    for _ in range(1):
+        result = base**exponent
+    return result
+
+
+@pytest.mark.parametrize("base", [0, 1, -1, 2, -2, 3, 10, True, 7919])
+@pytest.mark.parametrize("exponent", [0, 1, 5, 18, 39, 40, 62, 63, 64, -1, -2, 10**9 + 7])
+def test_powers_known_at_run_time(
+    like_python: Callable[..., Any], base: int, exponent: int
+) -> None:
+    if abs(base) > 1 and exponent > 100:
+        pytest.skip("more digits than anybody wants")
+    like_python(raised, base, exponent)

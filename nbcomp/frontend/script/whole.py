@@ -11,15 +11,16 @@ from nbcomp.frontend.script.values import (
     INT_LOW,
     PY_BOOL,
     PY_INT,
-    NotElements,
     Scalar,
+    Variable,
+    Way,
     as_index,
     from_index,
     number,
     plain_bounds,
 )
 from nbcomp.frontend.script.ways import Ways
-from nbcomp.loop.grammar import Affine, Const, Expr, index_add, index_scale
+from nbcomp.loop.grammar import Affine, Const, Expr, If, While, index_add, index_scale
 from nbcomp.types import BOOL
 
 ZERO = {
@@ -98,17 +99,56 @@ class WholeNumbers(Ways):
         return self.bounded("remainder", a, b, low, high)
 
     def int_power(self, a: Scalar, b: Scalar) -> Scalar:
-        """a ** b for a constant b that is not negative."""
-        if not isinstance(b.expr, Const) or not 0 <= b.low <= LONG_POWER:
-            raise NotElements(
-                "a whole number to a power that is known only at run time, or negative",
-                hint="write a constant power, or float(x) ** n",
-            )
-        result = number(1)
-        a = self.keep(a)
-        for _ in range(b.low):
-            result = self.keep(self.int_multiply(result, a)) if result.low != 1 else a
-        return result
+        """a ** b; a negative b, which gives a float, is left to Python."""
+        if isinstance(b.expr, Const) and 0 <= b.low <= LONG_POWER:
+            result = number(1)
+            a = self.keep(a)
+            for _ in range(b.low):
+                result = self.keep(self.int_multiply(result, a)) if result.low != 1 else a
+            return result
+        b = self.keep(b)
+        if b.low < 0:
+            negative = self.compare("less", b.expr, self.int_const(0))
+            with self.uncertain():
+                self.fail_if(negative, "OverflowError", "a whole number to a negative power")
+            b = Scalar(PY_INT, b.expr, 0, b.high)
+        if a.low == a.high == 2:
+            return self.int_left_shift(number(1), b)
+        odd = self.int_bitwise_and(b, number(1))
+        if a.low == a.high == -1:
+            return self.int_subtract(number(1), self.int_multiply(number(2), odd))
+        return self.squared(a, b)
+
+    def squared(self, a: Scalar, b: Scalar) -> Scalar:
+        """a ** b for b >= 0, by squaring: for each bit of b, from the last one on."""
+        variables = []
+        for name, value in (("power", number(1)), ("square", a), ("bits", b)):
+            place = self.memory(self.fresh(name), (Way(PY_INT),))
+            self.put(place, value)
+            variables.append(place)
+        result, square, left = variables
+        with self.body() as body:
+            last = self.int_bitwise_and(self.whole_of(left), number(1))
+            with self.body() as taken:
+                self.put(result, self.int_multiply(self.whole_of(result), self.whole_of(square)))
+            one = self.compare("not_equal", last.expr, self.int_const(0))
+            self.add(If(one, tuple(taken), (), self.location))
+            self.put(left, self.int_right_shift(self.whole_of(left), number(1)))
+            with self.body() as more:
+                self.put(square, self.int_multiply(self.whole_of(square), self.whole_of(square)))
+            self.add(If(self.positive(left), tuple(more), (), self.location))
+        self.add(While(self.positive(left), tuple(body), self.location))
+        return self.keep(self.whole_of(result))
+
+    def whole_of(self, variable: Variable) -> Scalar:
+        """The present value of a variable that holds an int."""
+        value = self.value_of(variable)
+        assert isinstance(value, Scalar)
+        return value
+
+    def positive(self, variable: Variable) -> Expr:
+        """Whether it is above 0 now."""
+        return self.compare("greater", self.whole_of(variable).expr, self.int_const(0))
 
     def int_bitwise_and(self, a: Scalar, b: Scalar) -> Scalar:
         """a & b"""
