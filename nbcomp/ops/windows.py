@@ -83,6 +83,11 @@ class Conv(CheckedFormula, name="conv"):
                 f"a weight of shape {weight.shape} in {self.groups} groups takes"
                 f" {each * self.groups} channels, but the input {x} has {channels}"
             )
+        if len(types) > 2 and types[2].shape != weight.shape[:1]:
+            raise ValueError(
+                f"a bias of shape {types[2].shape} does not fit the {weight.shape[0]} channels of"
+                " the result"
+            )
         out = _output_space(x.shape[2:], weight.shape[2:], self.stride, self.padding, self.dilation)
         dtype = np.result_type(*(t.dtype for t in types))
         return TensorType(dtype, (x.shape[0], weight.shape[0], *out))

@@ -152,12 +152,16 @@ def test_other_dtypes_stay_formulas_and_say_so(dtype: Any) -> None:
         (((1, 4, 8, 8), (5, 2, 3, 3)), {"groups": 2}, "in 2 groups"),
         (((1, 4, 3, 8), (6, 4, 5, 3)), {}, "does not fit"),
         (((4, 8), (6, 4, 3, 3)), {}, "4 axes"),
+        (((1, 4, 8, 8), (6, 4, 3, 3), (5,)), {}, "6 channels"),
+        (((1, 4, 8, 8), (6, 4, 3, 3), (1,)), {}, "6 channels"),
     ],
 )
 def test_what_does_not_fit_is_refused(shapes: Any, options: Any, message: str) -> None:
-    x, w = (np.zeros(s, np.float32) for s in shapes)
-    with pytest.raises(Exception, match=message):
-        compiled(lambda x, w: F.conv2d(x, w, **options), x, w)
+    given = [np.zeros(s, np.float32) for s in shapes]
+    for function in (F.conv2d, nbcomp.jit(lambda *given: F.conv2d(*given, **options))):
+        named = options if function is F.conv2d else {}
+        with pytest.raises(ValueError, match=message):
+            function(*given, **named)
 
 
 def test_lengths_that_differ_are_known_but_for_the_batch() -> None:
