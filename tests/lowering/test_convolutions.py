@@ -149,7 +149,7 @@ def test_other_dtypes_stay_formulas_and_say_so(dtype: Any) -> None:
     ("shapes", "options", "message"),
     [
         (((1, 4, 8, 8), (6, 3, 3, 3)), {}, "takes 3 channels"),
-        (((1, 4, 8, 8), (5, 2, 3, 3)), {"groups": 2}, "in 2 groups"),
+        (((1, 4, 8, 8), (5, 2, 3, 3)), {"groups": 2}, "2 groups"),
         (((1, 4, 3, 8), (6, 4, 5, 3)), {}, "does not fit"),
         (((4, 8), (6, 4, 3, 3)), {}, "4 axes"),
         (((1, 4, 8, 8), (6, 4, 3, 3), (5,)), {}, "6 channels"),
