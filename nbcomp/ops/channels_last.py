@@ -19,23 +19,21 @@ from nbcomp.ops import values
 from nbcomp.ops.windows import Conv, Sizes, least, places, windows
 from nbcomp.types import FLOAT32, FLOAT64, TensorType
 
-BROAD = 2  # vectors of channels in a block, if that leaves no rest
-MOST = 4
+MOST = 4  # vectors of channels in a block, if that leaves no rest
 LANES = 64  # bytes of a vector
 
 
-def block_of(channels: int, width: int, itemsize: int) -> int:
-    """How many channels of the result are packed side by side, for lines of this width.
+def block_of(channels: int, itemsize: int) -> int:
+    """How many channels of the result are packed side by side.
 
-    As many vectors as a tile has columns, of which it keeps all sums in registers: two for long
-    lines, more for lines that have few places.
+    As many vectors as a tile has columns, which keeps all its sums in registers: the broader it is
+    the fewer rows it has, whose elements are far apart in memory.
     """
     lanes = LANES // itemsize
     vectors = -(-channels // lanes)
-    wanted = BROAD if width % 14 == 0 or width > 3 * 14 else MOST
 
     def rest(count: int) -> tuple[int, int]:
-        return -(-vectors // count) * count - vectors, abs(count - wanted)
+        return -(-vectors // count) * count - vectors, -count
 
     return min(channels, min(range(1, MOST + 1), key=rest) * lanes)
 
@@ -126,8 +124,8 @@ class ConvolutionLast(WindowsLast, name="convolution_last"):
         (weight,) = weights
         channels = weight.shape[0]
         made = cls(op.kernel, op.stride, margins, op.dilation, op.groups, channels)
-        width, size = made.space(x.type)[-1], weight.type.dtype.itemsize
-        block = channels if op.groups > 1 else block_of(channels, width, size)
+        size = weight.type.dtype.itemsize
+        block = channels if op.groups > 1 else block_of(channels, size)
         return apply(made, x, apply(PackWeights(block), weight))
 
     def channels_of(self, x: TensorType) -> int:
@@ -177,8 +175,8 @@ class PackedProduct(WindowsLast, name="matmul_packed"):
     @classmethod
     def packing(cls, x: Node, weight: Node) -> Node:
         """x @ weight.T, weights packed for it."""
-        channels, rows = weight.shape[0], x.type.size // x.shape[-1]
-        block = block_of(channels, rows, weight.type.dtype.itemsize)
+        channels = weight.shape[0]
+        block = block_of(channels, weight.type.dtype.itemsize)
         return apply(cls((), (), (), (), 1, channels), x, apply(PackWeights(block), weight))
 
     def infer(self, *types: TensorType) -> TensorType:

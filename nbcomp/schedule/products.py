@@ -46,6 +46,7 @@ PANEL = 192 << 10  # bytes of a copied panel of the right operand: in the second
 DEPTHS = (128, 192, 256, 384, 512, 768, 1024)  # terms of the sum at a time
 DOTS = 16  # rows, up to which turning the right operand costs more than adding up lanes
 NARROW = 16  # columns, up to which vectors of them would be half empty
+FITTING = 4  # vectors of columns that are one tile
 SQUARE = 4  # rows and columns of a tile of dot products
 FEW = 12  # tiles of rows that are few
 DEPTH = 2048  # bytes of a block along the sum
@@ -65,7 +66,7 @@ def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> 
         kernel = _rows_merged(kernel, position)
     for stage in kernel.stages:
         product = product_of(stage)
-        if product is not None:
+        if product is not None and not _packed(product, machine):
             try:
                 grouped, product, instruction = _grouped(kernel, product, machine)
                 how = blocking_for(product, machine, decide)
@@ -222,6 +223,17 @@ def product_of(stage: Stmt) -> Product | None:
         _factor(left, rows, shared),
         _factor(right, columns, shared),
     )
+
+
+def _packed(product: Product, machine: Machine) -> bool:
+    """Whether the right operand came in blocks as narrow as a tile, with nothing in between: then
+    there is nothing to copy, and `sums` has the tile for it."""
+    right, lanes = product.right, machine.vector_bytes // _size(product)
+    if right is None or len(right.buffer.shape) < 3 or isinstance(product.height, Size):
+        return False
+    width = right.buffer.shape[right.own] if right.own >= 0 else 0
+    together = right.buffer.strides[right.shared] == width and not right.turned
+    return together and width == product.width <= FITTING * lanes
 
 
 def _rows(loop: For) -> int | None:
