@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 from dataclasses import dataclass
@@ -69,6 +70,20 @@ FEATURES = {
 }
 
 
+_PRCTL, _ASK, _TILES = 158, 0x1023, 18  # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
+
+
+def _with_tiles(flags: set[str]) -> set[str]:
+    """The flags, without those of AMX where Linux does not let this process use tiles.
+
+    A process has to ask first (Linux, Documentation/arch/x86/xstate.rst); otherwise the first
+    instruction on a tile ends it.
+    """
+    if "amx_tile" not in flags or ctypes.CDLL(None).syscall(_PRCTL, _ASK, _TILES) == 0:
+        return flags
+    return {flag for flag in flags if not flag.startswith("amx")}
+
+
 def cores() -> int:
     """Cores this process may run on."""
     if hasattr(os, "sched_getaffinity"):
@@ -80,6 +95,7 @@ def cores() -> int:
 def host() -> Machine:
     """This machine."""
     name, flags = _flags()
+    flags = _with_tiles(flags)
     wide = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags
     vector = 64 if wide else 32 if "avx2" in flags else 16
     return Machine(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nbcomp import machine
 from nbcomp.errors import NbcompError, ScheduleError, VerifyError
 from nbcomp.loop.bfloat16 import UINT16, round_array, widen_array, widened
 from nbcomp.loop.grammar import (
@@ -181,10 +182,20 @@ def test_tiles(
         close(run(made, {"a": a, "b": b})["out"], numpys(a, b))
     code = target_for("amx").compile(made, Trace())
     text = code.text("asm")
-    assert {"ldtilecfg", "tileloadd", "tilestored", name} <= set(re.findall(r"\t(\w+)", text))
+    assert {"ldtilecfg", "tileloadd", "tilestored", "tilerelease", name} <= set(
+        re.findall(r"\t(\w+)", text)
+    )
+    inner = re.search(rf"tileloadd.*tmm1\n\ttileloadd.*tmm2\n\t{name}.*tmm0\n", _instructions(text))
+    assert inner  # the sums stay in their tile from one group of terms to the next
+    assert text.count("tilestored") == 1
     if not {"amx-tile", "amx-int8", "amx-bf16"} <= host().features:
         with pytest.raises(NbcompError, match=r"this machine has no .*amx-tile"):
             code.stages[0].run()  # type: ignore[operator]
+
+
+def _instructions(text: str) -> str:
+    """Assembly without directives."""
+    return "".join(f"{t}\n" for t in text.splitlines() if not t.startswith("\t."))
 
 
 def test_tensorize_golden(golden: Any) -> None:
@@ -246,3 +257,19 @@ def test_a_step_that_breaks_an_instruction_is_refused() -> None:
 
 def test_every_instruction_has_a_form() -> None:
     assert set(FORMS) == set(INTRINSICS)
+
+
+@pytest.mark.parametrize(("answer", "left"), [(0, {"amx_tile", "avx2"}), (-1, {"avx2"})])
+def test_tiles_are_asked_for(answer: int, left: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class Libc:
+        def syscall(self, *numbers: int) -> int:
+            asked.append(numbers)
+            return answer
+
+    monkeypatch.setattr(machine.ctypes, "CDLL", lambda name: Libc())
+    assert machine._with_tiles({"avx2"}) == {"avx2"}
+    assert not asked
+    assert machine._with_tiles({"amx_tile", "avx2"}) == left
+    assert asked == [(158, 0x1023, 18)]

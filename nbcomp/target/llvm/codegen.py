@@ -22,6 +22,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.origin import Construct
 from nbcomp.record import Location
+from nbcomp.target.llvm import tensor
 from nbcomp.target.llvm.builder import Value
 from nbcomp.target.llvm.debug import DebugTable
 from nbcomp.target.llvm.loops import LoopEmitter
@@ -127,6 +128,7 @@ class _Stage(LoopEmitter):
         else:
             self.statement(self.stage, context)
         with self.origins.within(Construct.FRAME):
+            tensor.release(self.b, self.entry)
             self.b.effect("ret i64 0")
         symbol = f"kernel.{self.number}"
         return self._text(symbol), StageCode(

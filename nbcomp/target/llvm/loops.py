@@ -7,7 +7,7 @@ A vector loop evaluates its body on <W x T> values with the loop variable as bas
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from nbcomp.errors import Unsupported
@@ -32,20 +32,18 @@ from nbcomp.loop.grammar import (
     While,
     affine,
     failures,
-    index_add,
-    loop_var,
     walk_expr,
 )
-from nbcomp.loop.intrinsics import INTRINSICS, Intrinsic, Place, match
+from nbcomp.loop.intrinsics import INTRINSICS, Place, match
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.origin import Construct
 from nbcomp.target.llvm import blas, jumps, tensor
-from nbcomp.target.llvm.accumulators import AccumulatorEmitter
-from nbcomp.target.llvm.builder import Value, element_type
+from nbcomp.target.llvm.builder import Value
+from nbcomp.target.llvm.instructions import InstructionEmitter
 from nbcomp.target.llvm.values import Lanes, is_literal
 
 
-class LoopEmitter(AccumulatorEmitter):
+class LoopEmitter(InstructionEmitter):
     """The code of statements."""
 
     def __init__(self, *args: Any) -> None:
@@ -192,53 +190,31 @@ class LoopEmitter(AccumulatorEmitter):
                 self.body(stmt.body, context.fresh())
         else:
             end = self.uniform(stmt.extent, context)
+            if (total := self.tile_sum(stmt, context)) is not None:
+                self.over_tiles(stmt, total, end, context)
+                return
             self.loop(
                 stmt.var, Value("0", "i64"), end, 1, lambda: self.body(stmt.body, context.fresh())
             )
 
     def instruction(self, stmt: For, context: Lanes) -> None:
         """A block as one instruction, if this CPU has it; else as what it means."""
-        intrinsic = INTRINSICS[stmt.instruction]
-        if context.lanes or not intrinsic.runs_on(self.b.features):
+        intrinsic = self.intrinsic(stmt, context)
+        if intrinsic is None:
             self.for_loop(tensor.generic(stmt), context)
-            return
-        with self.origins.statement(tensor.adding(stmt)):
+        else:
             self.one_instruction(stmt, intrinsic, context)
 
-    def one_instruction(self, stmt: For, intrinsic: Intrinsic, context: Lanes) -> None:
-        places = match(intrinsic, stmt)
-        self.writes += 1
-        pointers = {
-            name: self.locate_element(p.buffer, p.indices, context)[0] for name, p in places.items()
-        }
-        if tensor.FORMS[stmt.instruction].tile:
-            found = [
-                (pointers[n], self.integer(places[n].steps[0] * places[n].buffer.dtype.itemsize))
-                for n in ("sum", "left", "right")
-            ]
-            tensor.tile(self.b, self.entry, stmt.instruction, found)
-            return
-        full = intrinsic.meaning.extent
-        assert isinstance(full, Affine)
-        self.dot(stmt, places["sum"], pointers, full.constant)
-
-    def dot(self, stmt: For, total: Place, pointers: dict[str, Value], full: int) -> None:
-        """An instruction whose sums are the lanes of a vector, perhaps not all of them."""
-        assert isinstance(stmt.extent, Affine)
-        lanes, element = stmt.extent.constant, element_type(total.buffer.dtype)
-        context = Lanes(full, stmt.var, Value("0", "i64"), None, 0)
-        if lanes < full:
-            mask = ", ".join(f"i1 {int(k < lanes)}" for k in range(full))
-            context = replace(context, mask=Value(f"<{mask}>", "i1", full))
-            indices = (*total.indices[:-1], index_add(total.indices[-1], loop_var(stmt.var)))
-            if self.has_room(total.buffer, indices, context):
-                context = context.unmasked()
-        align = total.buffer.dtype.itemsize
-        old = self.load_vector(self.b.emit, pointers["sum"], 1, element, align, context)
-        new = tensor.dot(
-            self.b, stmt.instruction, old, pointers["left"], pointers["right"], lanes, full
-        )
-        self.store_vector(new, pointers["sum"], 1, align, context, False)
+    def over_tiles(self, stmt: For, total: Place, end: Value, context: Lanes) -> None:
+        """A loop that adds products of tiles to the same sums, which stay in their tile."""
+        (block,) = stmt.body
+        assert isinstance(block, For)
+        places = match(INTRINSICS[block.instruction], block)
+        with self.origins.statement(tensor.adding(block)):
+            self.tile_in(total, context)
+            step = partial(self.tiles, block, places, context)
+            self.loop(stmt.var, Value("0", "i64"), end, 1, step)
+            self.tile_out(total, context)
 
     def turned(self, stmt: For, context: Lanes) -> tuple[Store, Affine] | None:
         """The store of a loop that writes rows side by side where lanes write them apart, and the

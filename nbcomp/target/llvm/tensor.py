@@ -1,13 +1,11 @@
 """Instructions on several elements at once (`loop.intrinsics`) as LLVM code.
 
-Each is written where the CPU has it: its sum is read, added to and written back, and LLVM keeps it
-in a register from one to the next.  Where the CPU lacks it, `generic` gives the same loops as
-vectors of what they mean.  Knows LLVM's names; which blocks are instructions is decided above.
+Where the CPU lacks an instruction, `generic` gives the same loops as vectors of what they mean.
+Knows LLVM's names; where operands are is found in `instructions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nbcomp.loop.grammar import Accumulate, Affine, Expr, For, Stmt
@@ -103,21 +101,33 @@ def dot(
     return b.emit(text, total.element, full)
 
 
-def tile(b: Builder, entry: list[str], name: str, places: Sequence[tuple[Value, Value]]) -> None:
-    """The sums of a tile plus a product of tiles.
+def load_tile(b: Builder, entry: list[str], number: int, address: Value, step: Value) -> None:
+    """Read a tile; step: bytes between its rows.
 
-    entry: the lines of the function's entry block, where tiles get their shape.  places: the
-    address and the bytes between rows of the sum, the left and the right operand.
+    entry: the lines of the function's entry block, where tiles get their shape.
     """
     configure(b, entry)
     b.declare("llvm.x86.tileloadd64", "void", "i8", "ptr", "i64")
+    b.effect(f"call void @llvm.x86.tileloadd64(i8 {number}, {address}, {step})")
+
+
+def store_tile(b: Builder, number: int, address: Value, step: Value) -> None:
+    """Write a tile."""
     b.declare("llvm.x86.tilestored64", "void", "i8", "ptr", "i64")
+    b.effect(f"call void @llvm.x86.tilestored64(i8 {number}, {address}, {step})")
+
+
+def multiply_tiles(b: Builder, name: str) -> None:
+    """Add the product of tiles 1 and 2 to tile 0."""
     b.declare(FORMS[name].function, "void", "i8", "i8", "i8")
-    for number, (address, step) in enumerate(places):
-        b.effect(f"call void @llvm.x86.tileloadd64(i8 {number}, {address}, {step})")
     b.effect(f"call void @{FORMS[name].function}(i8 0, i8 1, i8 2)")
-    address, step = places[0]
-    b.effect(f"call void @llvm.x86.tilestored64(i8 0, {address}, {step})")
+
+
+def release(b: Builder, entry: list[str]) -> None:
+    """Give tiles back at the end of a function that uses them."""
+    if any("%tiles" in line for line in entry):
+        b.declare("llvm.x86.tilerelease", "void")
+        b.effect("call void @llvm.x86.tilerelease()")
 
 
 def configure(b: Builder, entry: list[str]) -> None:
