@@ -24,13 +24,23 @@ from nbcomp.compiled import Compiled
 from nbcomp.dispatch import Library
 from nbcomp.errors import PACKAGE, NbcompError, Unsupported, users_frames
 from nbcomp.explained import Explained, explained
-from nbcomp.frontend.bytecode.capture import Break, Places, break_of, supported_version
+from nbcomp.frontend.bytecode.capture import (
+    Break,
+    Places,
+    break_of,
+    has_loops,
+    loops_over_elements,
+    supported_version,
+)
 from nbcomp.frontend.bytecode.capture import capture as capture_bytecode
-from nbcomp.frontend.bytecode.machine import Stopped
+from nbcomp.frontend.bytecode.machine import Stopped, TooLong
 from nbcomp.frontend.result import bind
+from nbcomp.frontend.script.capture import capture as capture_by_source
+from nbcomp.frontend.script.effects import has_no_effects
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, signature_of
 from nbcomp.frontend.trace import capture as capture_by_tracing
+from nbcomp.frontend.unrolled import LongLoop
 from nbcomp.openings import OpenLengths, of_annotations
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.parts import (
@@ -89,6 +99,7 @@ class Jit(Callable):
         self._places: Places = {}
         self._refused: set[Any] = set()
         self._said: set[Break] = set()
+        self._loops = False  # the newest variant is made of loops over elements
         self._full = False  # there are as many variants as are kept
         self.quiet = False  # of a helper that was not asked for: warn of what NumPy computes only
         self._lock = threading.RLock()
@@ -227,6 +238,8 @@ class Jit(Callable):
     def _broken(self, why: Break, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call whose graph breaks: in parts, unless Python has to run all of it."""
         whole = self._whole()
+        if isinstance(why.error, LongLoop) and not isinstance(why.error, TooLong):
+            return self._in_numpy(why.error, key, args, kwargs)
         if not isinstance(why.error, NbcompError):  # Python's own, which Python raises ...
             result = self._python(*args, **kwargs)
             if not whole:  # ... or catches
@@ -379,7 +392,10 @@ class Jit(Callable):
     def _capture(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings = NOTHING_OPEN
     ) -> Capture:
-        """By its bytecode, where that is known; else by running it on tracers."""
+        """By its bytecode, where that is known; else by running it on tracers.
+
+        Where a loop would have to be written out at length, by its source, as the loop it is.
+        """
         function = python_of(self.__wrapped__)
         if function is not None and function.__code__.co_filename.startswith(PACKAGE):
             function = None  # of `nbcomp.nn.functional`, which is known by what it means
@@ -392,7 +408,31 @@ class Jit(Callable):
             )
         if function.__code__.co_flags & GENERATORS:
             raise Unsupported(f"{self.__name__}: {why_whole(function)}")
-        return capture_bytecode(self.__wrapped__, args, kwargs, self._places, opened)
+        by_source = functools.partial(self._by_source, function, args, kwargs, opened)
+        if self._loops:
+            if (loops := loops_over_elements(by_source)) is not None:
+                return loops
+            if opened:
+                raise Unsupported("loops over elements need to know a length")
+        made = capture_bytecode(self.__wrapped__, args, kwargs, self._places, opened, by_source)
+        self._loops = has_loops(made)
+        return made
+
+    def _by_source(
+        self,
+        function: types.FunctionType,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        opened: Openings,
+    ) -> Capture:
+        """Raises NbcompError where following the source might have effects, or needs a length that
+        is left open."""
+        if not has_no_effects(function, (*args, *kwargs.values())):
+            raise Unsupported(f"{self.__name__} may have effects")
+        made = capture_by_source(self.__wrapped__, args, kwargs, opened)
+        if made.sizes is not None and any(fixed.needed for fixed in made.sizes.fixed):
+            raise Unsupported(f"{self.__name__} needs a length that is left open")
+        return made
 
     def _mismatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Why the newest variant does not take these arguments; None if there is none yet."""
@@ -455,7 +495,15 @@ class Jit(Callable):
         status: int,
         kwargs: Mapping[str, Any] = MappingProxyType({}),
     ) -> Any:
-        """A step of a plan gave a status: Python runs the call, and raises what it raises."""
+        """A step of a plan gave a status: Python runs the call, and raises what it raises; unless
+        arrays of the caller's were changed by then, where the error is raised as it stands."""
+        variant = next((v for v in self.variants if v.plan is plan), None)
+        error = None
+        if variant is not None:
+            values = bind(variant.capture.signature, args, dict(kwargs), self.__wrapped__)
+            error = variant.failure(step, status, values)
+        if error is not None:
+            raise error
         return self._python(*args, **kwargs)
 
     def _in_numpy(

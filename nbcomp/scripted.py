@@ -8,14 +8,12 @@ raised as it stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from nbcomp.dispatch import Library
 from nbcomp.errors import NbcompError, Unsupported
-from nbcomp.frontend.result import bind
 from nbcomp.frontend.script.capture import capture
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture
@@ -25,7 +23,6 @@ from nbcomp.graph.script import code
 from nbcomp.jitted import Jit
 from nbcomp.openings import SHORT
 from nbcomp.options import EVERYTHING, Options
-from nbcomp.runtime.plan import Plan
 from nbcomp.wrapped import NOTHING, callable_of, global_name
 
 
@@ -93,23 +90,6 @@ class Script(Jit):
         self._refused.add(key)
         self._warn(reason, "")
         return result
-
-    def failed(
-        self,
-        args: tuple[Any, ...],
-        plan: Plan,
-        step: int,
-        status: int,
-        kwargs: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Any:
-        variant = next((v for v in self.variants if v.plan is plan), None)
-        error = None
-        if variant is not None:
-            values = bind(variant.capture.signature, args, dict(kwargs), self.__wrapped__)
-            error = variant.failure(step, status, values)
-        if error is None:
-            return super().failed(args, plan, step, status, kwargs)
-        raise error
 
     def __reduce__(self) -> Any:
         return global_name(self) or (Script.of, (self.__wrapped__, self.options))

@@ -73,6 +73,7 @@ class Session:
         self.returns: Location | None = None  # the statement that gives the function's result
         self.closed = False
         self.calls = 0  # of NumPy's functions
+        self.followed = 0  # statements of a source that is read
         self.wrappers: dict[Any, Any] = {}  # functions of NumPy's as the program sees them
         self.reads: dict[Source, Read] = {}
         self._by_node: dict[Node, Read] = {}

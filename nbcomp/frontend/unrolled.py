@@ -22,29 +22,36 @@ MANY = 50  # rounds from which on the user is told
 MOST_WRITES = 500  # by one assignment to elements; each becomes a kernel, at some 20 ms
 HINT = "write it as operations on whole arrays"
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+EARLY_WRITES = 50  # where the source can be compiled as the loops it is
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class LongLoop(Unsupported):
+    """A loop that would be long to compile if it were written out."""
 
 
 class Unrolled:
     """Counts the calls of NumPy's functions by place.
 
     root: the code that called the traced function; loops around it are none of the program's.
+    most: assignments to elements at one place.
     """
 
     def __init__(self) -> None:
         self.root: CodeType | None = None
+        self.most = MOST_WRITES
         self._times: Counter[Location] = Counter()
         self._loops: dict[Location, list[Location]] = {}  # the places of each long loop
 
     def count(self, function: Any, place: Location | None) -> None:
-        """One more call at this place; raises `Unsupported` for one write too many."""
+        """One more call at this place; raises `LongLoop` for one write too many."""
         if place is None:
             return
         self._times[place] += 1
         times = self._times[place]
-        if function is operator.setitem and times > MOST_WRITES:
-            raise Unsupported(
-                f"more than {MOST_WRITES} assignments: a Python loop is written out, one kernel for"
+        if function is operator.setitem and times > self.most:
+            raise LongLoop(
+                f"more than {self.most} assignments: a Python loop is written out, one kernel for"
                 " each round",
                 place,
                 HINT,
@@ -65,13 +72,20 @@ class Unrolled:
 def _loop(root: CodeType | None) -> Location | None:
     """The head of the innermost loop the traced program is in now."""
     for frame in user_frames(root):
-        place = location_of(frame.f_code, frame.f_lasti)
-        for node in enclosing(place):
-            if isinstance(node, _FUNCTIONS):
-                break
-            head = _head(node, place)
-            if head is not None:
-                return head
+        head = loop_around(location_of(frame.f_code, frame.f_lasti))
+        if head is not None:
+            return head
+    return None
+
+
+def loop_around(place: Location) -> Location | None:
+    """The head of the innermost loop around a place, in its function."""
+    for node in enclosing(place):
+        if isinstance(node, _FUNCTIONS):
+            break
+        head = _head(node, place)
+        if head is not None:
+            return head
     return None
 
 

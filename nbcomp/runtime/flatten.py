@@ -34,6 +34,7 @@ from nbcomp.runtime.plan import (
     Source,
     Step,
     ValueGuard,
+    builtins_of,
 )
 from nbcomp.runtime.size_program import SizeProgram, TooLong
 from nbcomp.settling import has_sizes
@@ -209,7 +210,7 @@ class Variant:
         if source.kind == "cell":
             return {"op": at.CELL, "first": self._kept(source.root)}
         name = sys.intern(source.key)
-        fallback = self._kept(interpret.builtins_of(source.root))
+        fallback = self._kept(builtins_of(source.root))
         return {
             "op": at.GLOBAL,
             "first": self._kept(source.root),

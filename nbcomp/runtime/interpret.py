@@ -6,7 +6,6 @@ guards hold.  Where the native entry cannot be used this is also how every call 
 
 from __future__ import annotations
 
-import builtins
 import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from nbcomp.runtime.plan import (
     Step,
     ValueGuard,
     View,
+    builtins_of,
     follow,
 )
 from nbcomp.settling import Lengths
@@ -48,12 +48,6 @@ class StepFailed(Exception):
 
 
 # Sources
-
-
-def builtins_of(namespace: Any) -> dict[str, Any]:
-    """The dict in which Python looks for a global that a namespace lacks."""
-    found = namespace.get("__builtins__", builtins)
-    return found if isinstance(found, dict) else vars(found)
 
 
 def resolve(source: Source, args: tuple[Any, ...]) -> Any:

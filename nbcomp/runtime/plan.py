@@ -7,6 +7,7 @@ This module is only the description; `entry` runs it natively, `interpret` in Py
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -67,6 +68,12 @@ class Source:
         head = [self.name or str(self.key)] if self.kind != "object" else []
         parts = [str(key) for _, key in self.path]
         return ".".join(head + [p for p in parts if not p.startswith("_")])
+
+
+def builtins_of(namespace: Any) -> dict[str, Any]:
+    """The dict in which Python looks for a global that a namespace lacks."""
+    found = namespace.get("__builtins__", builtins)
+    return found if isinstance(found, dict) else vars(found)
 
 
 def member(cls: type, name: str) -> Any:

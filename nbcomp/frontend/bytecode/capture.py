@@ -18,6 +18,7 @@ from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.bytecode import flow
 from nbcomp.frontend.bytecode.instructions import Instruction
 from nbcomp.frontend.bytecode.machine import (
+    EARLY_STEPS,
     Machine,
     Reached,
     Root,
@@ -34,6 +35,8 @@ from nbcomp.frontend.location import location_of
 from nbcomp.frontend.result import Own, Static, Tree, bind
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, default_guards, finish, name_of, run, signature_of, start
+from nbcomp.frontend.unrolled import EARLY_WRITES, LongLoop, loop_around
+from nbcomp.graph.control import Control, Loops
 from nbcomp.record import Location
 from nbcomp.runtime.plan import ObjectGuard, Source
 
@@ -53,8 +56,11 @@ def capture(
     kwargs: dict[str, Any],
     places: Places,
     opened: Openings = NOTHING_OPEN,
+    by_source: Callable[[], Capture] | None = None,
 ) -> Capture:
     """The graph of a call, of all of the function; `opened` as for tracing.
+
+    by_source: another way, for a function with loops over elements.
 
     Raises `Stopped` where Python has to go on, and `Unsupported`.
     """
@@ -63,6 +69,8 @@ def capture(
     while True:
         session, lifter = start(name_of(function), opened)
         machine = Machine(session, lifter, TABLES[VERSION], places)
+        if by_source is not None:
+            machine.most_steps, session.unrolled.most = EARLY_STEPS, EARLY_WRITES
         session.stand_in = machine.stand_in
         try:
             copy = lifter.lift(function, Source("object", session.name, function))
@@ -81,11 +89,37 @@ def capture(
                 if machine.root is None:
                     raise
                 raise stopped(machine.root, error) from None
-        except Stopped as stop:
-            if not _left_to_python(stop, places):
+        except (Stopped, LongLoop) as stop:
+            if by_source is not None and _in_a_loop(stop):
+                if (loops := loops_over_elements(by_source)) is not None:
+                    return loops
+                by_source = None
+            elif isinstance(stop, LongLoop) or not _left_to_python(stop, places):
                 raise
         finally:
             session.close()
+
+
+def _in_a_loop(stop: Stopped | LongLoop) -> bool:
+    """Whether a loop is too long to be written out, or one has come to what Python has to do."""
+    if isinstance(stop, LongLoop) or isinstance(stop.error, LongLoop):
+        return True
+    return loop_around(location_of(stop.frame.f_code, stop.instruction.offset)) is not None
+
+
+def has_loops(made: Capture) -> bool:
+    """Whether it has control flow, all of it loops over elements."""
+    return {type(n.op) for n in made.graph.nodes if isinstance(n.op, Control)} == {Loops}
+
+
+def loops_over_elements(by_source: Callable[[], Capture]) -> Capture | None:
+    """What the source gives, if its loops are loops over elements: those of whole arrays are as
+    fast when they are written out, or run by Python round by round."""
+    try:
+        made = by_source()
+    except Exception:  # what is wrong with it is Python's to say
+        return None
+    return made if has_loops(made) else None
 
 
 def _left_to_python(stop: Stopped, places: Places) -> bool:

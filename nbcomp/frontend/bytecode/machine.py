@@ -23,11 +23,13 @@ from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.location import INTERPRETED, here, location_of
 from nbcomp.frontend.namespace import Namespace
 from nbcomp.frontend.session import Session
+from nbcomp.frontend.unrolled import LongLoop
 from nbcomp.runtime.plan import ObjectGuard, Source, ValueGuard
 
 Execute = Callable[["Frame", Instruction], Any]
 
-MOST_STEPS = 400_000  # instructions of one capture
+MOST_STEPS = 100_000  # instructions of one capture
+EARLY_STEPS = 30_000  # the same, where the source can be compiled as the loops it is
 MOST_FRAMES = 60  # functions that call each other
 MOST_UNROLLED = 1500  # operations of a loop that is written out: a third of a second to compile
 FEW_ROUNDS = 8  # loops of so few rounds are written out whatever is in them
@@ -68,7 +70,7 @@ def stopped(root: Root, error: NbcompError) -> Stopped:
     return Stopped(root, last, error, None)
 
 
-class TooLong(Unsupported):
+class TooLong(LongLoop):
     """A loop is left to Python: `head` is its first instruction, `frame` the activation."""
 
     def __init__(self, frame: Frame, head: Instruction) -> None:
@@ -271,15 +273,16 @@ class Machine:
         self.root: Root | None = None
         self.called: Any = None  # the user's function that the outermost frame is calling
         self._copies: dict[types.FunctionType, types.FunctionType] = {}  # by what stands for them
+        self.most_steps = MOST_STEPS
         self._steps = 0
         self._depth = 0
 
     def count_step(self) -> None:
-        """One more instruction; raises `Unsupported` for one too many."""
+        """One more instruction; raises `LongLoop` for one too many."""
         self._steps += 1
-        if self._steps > MOST_STEPS:
-            raise Unsupported(
-                f"more than {MOST_STEPS:,} steps of Python while capturing",
+        if self._steps > self.most_steps:
+            raise LongLoop(
+                f"more than {self.most_steps:,} steps of Python while capturing",
                 here(),
                 "NumPy functions and operators on whole arrays in place of the loop",
             )

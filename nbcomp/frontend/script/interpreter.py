@@ -30,6 +30,7 @@ from nbcomp.frontend.script.repeating import Begins, Grows, Repeat
 from nbcomp.frontend.script.source import Source, names_in, source_of
 from nbcomp.frontend.script.values import NotElements
 from nbcomp.frontend.session import Session
+from nbcomp.frontend.unrolled import LongLoop
 from nbcomp.graph.ir import Node, at
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.ops.operand import constant
@@ -37,6 +38,7 @@ from nbcomp.ops.operand import constant
 UNROLLED = 64  # rounds of a loop over a range that are written out; longer ones stay loops
 GROWN = 4 * UNROLLED  # the same, if a list grows in each round
 COUNT = "nbcomp_count"  # begins the names of variables that count rounds
+MOST_STATEMENTS = 5_000  # that are followed while compiling: some two seconds
 MOST_ROUNDS = 20_000  # of a loop that is followed while compiling
 
 
@@ -109,6 +111,7 @@ class Interpreter(Asker):
         """Statements in order.  needed: variables read after them."""
         body, position = list(body), 0
         while position < len(body):
+            self._follow(body[position])
             rest = body[position:]
             self.cells.fill(self.env)
             around = self.source, rest, self.env, self.lookup, self.cells.names
@@ -126,6 +129,16 @@ class Interpreter(Asker):
                 self.statement(rest[0], after)
             position += 1
             body[position:position], self.follow = self.follow, []
+
+    def _follow(self, node: ast.stmt) -> None:
+        """Count a statement that is followed while compiling; raises LongLoop for one too many."""
+        self.session.followed += 1
+        if self.session.followed > MOST_STATEMENTS:
+            raise LongLoop(
+                f"more than {MOST_STATEMENTS:,} statements are followed one by one while compiling",
+                self.source.at(node),
+                "loops over the elements of arrays and of ranges become loops of machine code",
+            )
 
     def statement(self, node: ast.stmt, needed: set[str]) -> None:
         """One statement, on whole arrays."""
