@@ -187,25 +187,86 @@ def test_a_value_that_only_some_ways_set() -> None:
         scripted(np.ones(3) * 9)
 
 
+# ------------------------------------------------------------- loops in loops, and over things
+
+
+def out_of_two(a: Any, limit: Any) -> Any:
+    for i in range(LONG):
+        for j in range(LONG):
+            a = a + 1.0
+            if a.sum() > limit:
+                return a, i, j
+    return a, 0, 0
+
+
+def out_of_three(a: Any, limit: Any) -> Any:
+    for i in range(80):
+        b = a * i
+        for j in range(70):
+            for k in range(65):
+                b = b + 0.5
+                if b.sum() > limit:
+                    return b, i, j, k
+                if b.sum() > limit - 3:
+                    break
+            else:
+                b = b - 0.25
+            if b.max() > 1e5:
+                return b * 2, -i, j, k
+    return b, 0, 0, 0
+
+
+def out_of_while(a: Any, limit: Any) -> Any:
+    k = 0
+    while True:
+        k += 1
+        while a.sum() < limit * k:
+            a = a * 1.5 + 1
+            if a.max() > 1e6:
+                return a, k
+        a = a * 0.5
+        if k > 70:
+            return a, -k
+
+
+def over_a_list(a: Any, limit: Any) -> Any:
+    for other in [a, a * 2, a * 3]:
+        a = a + other
+        if a.sum() > limit:
+            break
+    return a
+
+
+def over_pairs(a: Any, limit: Any) -> Any:
+    for k, (p, q) in enumerate([(a, 2.0), (a * 2, -1.0), (a * 3, 1.5)]):
+        a = a * q + p
+        if a.sum() > limit:
+            return a, k
+        if a.sum() < 0:
+            continue
+        a = a - 0.5
+    else:
+        a = a * 100
+    return a, -1
+
+
+def over_an_iterator(a: Any, limit: Any) -> Any:
+    values = iter((1.0, 2.0, 3.0))
+    for x in values:
+        a = a * x
+        if a.sum() > limit:
+            break
+    return a, list(values)
+
+
+NESTED = (out_of_two, out_of_three, out_of_while)
+LISTS = (over_a_list, over_pairs, over_an_iterator)
+
+
 @pytest.mark.filterwarnings("ignore::nbcomp.NumpyFallback")
-def test_what_is_not_a_condition_runs_in_python() -> None:
-    def nested(a: Any) -> Any:
-        for i in range(LONG):
-            for j in range(LONG):
-                a = a + 1.0
-                if a.sum() > 500:
-                    return a, i, j
-        return a, 0, 0
-
-    def over_a_list(a: Any, others: Any) -> Any:
-        for other in others:
-            a = a + other
-            if a.sum() > 3:
-                break
-        return a
-
-    a = np.ones(3)
-    for ours, theirs in zip(nbcomp.script(nested)(a), nested(a), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    others = [a, a * 2, a * 3]
-    np.testing.assert_array_equal(nbcomp.script(over_a_list)(a, others), over_a_list(a, others))
+@pytest.mark.parametrize("program", [*NESTED, *LISTS])
+def test_jumps_further(like_python: Any, program: Callable[..., Any]) -> None:
+    fallback = program is over_an_iterator
+    for limit in (2.0, 5.0, 50.0, 500.0):
+        for sign in (1.0, -1.0) if program in LISTS else (1.0,):
+            like_python(program, sign * np.ones(3), limit, fallback=fallback)

@@ -133,14 +133,14 @@ def rewritten(node: ast.stmt) -> tuple[ast.stmt, bool]:
     if any(isinstance(n, ast.NamedExpr) for n in parts):
         return node, False  # what it assigns would stay inside
     rewriter = _Rewriter()
-    return rewriter.visit(_copied(node)), rewriter.changed
+    return rewriter.visit(copied(node)), rewriter.changed
 
 
-def _copied(node: Any) -> Any:
+def copied(node: Any) -> Any:
     """A tree that may be changed."""
     if isinstance(node, list):
-        return [_copied(n) for n in node]
+        return [copied(n) for n in node]
     if not isinstance(node, ast.AST):
         return node
-    fields = {name: _copied(value) for name, value in ast.iter_fields(node)}
+    fields = {name: copied(value) for name, value in ast.iter_fields(node)}
     return ast.copy_location(type(node)(**fields), node)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from nbcomp.frontend.script.branching import Undecided, choose, truth_of
 from nbcomp.frontend.script.closures import Cells, check_names, statement_code
 from nbcomp.frontend.script.conditions import ASKER, Asker, rewritten
 from nbcomp.frontend.script.contents import Contents
-from nbcomp.frontend.script.jumps import leaves, straight
+from nbcomp.frontend.script.jumps import Straight, leaves, straight
 from nbcomp.frontend.script.loops import has_jumps
 from nbcomp.frontend.script.region import free_names, write_region
 from nbcomp.frontend.script.repeating import Begins, Grows, Repeat
@@ -322,7 +323,8 @@ class Interpreter(Asker):
         whole = isinstance(items, range) and name
         if whole and len(items) > UNROLLED and not leaves(node) and self.long(node, items, inner):
             return
-        for position, item in enumerate(items):
+        rest = iter(items)
+        for position, item in enumerate(rest):
             self.env["nbcomp item"] = item
             self.assign(node.target, "nbcomp item")
             try:
@@ -330,7 +332,13 @@ class Interpreter(Asker):
                     return
             except RunTimeJump:
                 if not whole:
-                    raise
+                    if rest is items and not self.its_own(node.iter):
+                        raise
+                    later = list(itertools.islice(rest, UNROLLED))
+                    if len(later) == UNROLLED:  # as many as there are, if they ever end
+                        raise
+                    self.one_by_one(node, [item, *later], inner)
+                    return
                 self.counted(node, name, items[position:], inner)
                 return
         self.block(node.orelse, needed)
@@ -360,6 +368,43 @@ class Interpreter(Asker):
         before.take_back()
         self.env.clear()
         self.env.update(saved)
+
+    def its_own(self, node: ast.expr) -> bool:
+        """Whether nobody else sees an iterator that an expression makes: `enumerate` and `zip` of
+        what are none themselves."""
+        match node:
+            case ast.Call(ast.Name("enumerate" | "zip" | "reversed"), args):
+                return all(map(self.its_own, args))
+            case ast.Name(name) if name in self.env:
+                return not hasattr(type(self.env[name]), "__next__")
+            case ast.Call(ast.Name("range")) | ast.List() | ast.Tuple() | ast.Constant():
+                return True
+        return False
+
+    def one_by_one(self, node: ast.For, items: list[Any], needed: set[str]) -> None:
+        """A loop over things known now, which values end: each round is on condition that none
+        before it was the last."""
+        loop = self.without_jumps(node)
+        for item in items:
+            self.loops += 1
+            name = f"nbcomp_item_{self.loops}"
+            self.env[name] = item
+            assigned = ast.Assign([node.target], ast.Name(name, ast.Load()))
+            test = ast.copy_location(ast.Name(loop.go, ast.Load()), node)
+            statement = ast.If(test, [ast.copy_location(assigned, node), *loop.body], [])
+            ast.fix_missing_locations(ast.copy_location(statement, node))
+            self.block([statement], needed | set(loop.flags))
+            del self.env[name]
+        self.follow = loop.after
+
+    def without_jumps(self, node: ast.While | ast.For) -> Straight:
+        """A loop whose jumps are variables, which are set as they are before it."""
+        self.loops += 1
+        loop = straight(node, f"nbcomp_loop_{self.loops}", self.source.at)
+        self.env.update(dict.fromkeys(loop.returns, False))
+        if loop.go:
+            self.env[loop.go] = True
+        return loop
 
     def counted(self, node: ast.For, name: str, items: range, needed: set[str]) -> None:
         """A long loop over a range, its rounds counted at run time."""
@@ -396,12 +441,8 @@ class Interpreter(Asker):
         once: bool = False,
     ) -> None:
         """A loop whose rounds are counted at run time; `once`: at least one."""
-        self.loops += 1
-        loop = straight(node, f"nbcomp_loop_{self.loops}", self.source.at)
+        loop = self.without_jumps(node)
         assigned = [*own, *loop.flags, *sorted(names_in([node]).assigned)]
-        self.env.update(dict.fromkeys(loop.returns, False))
-        if loop.go:
-            self.env[loop.go] = True
 
         def condition() -> Node:
             nodes = []

@@ -7,7 +7,8 @@
     else: d                          if go: d
 
 A `return` ends the loop likewise, and is done behind it: nothing has changed there that its value
-depends on.  Knows syntax trees, nothing of values.
+depends on.  One in a loop within breaks out of that, and is done behind it.  Knows syntax trees,
+nothing of values.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.script.conditions import copied
 from nbcomp.frontend.script.loops import has_jumps
 from nbcomp.frontend.script.source import names_in
 from nbcomp.record import Location
@@ -53,8 +56,7 @@ def leaves(node: ast.While | ast.For) -> bool:
 def straight(node: ast.While | ast.For, prefix: str, at: Place) -> Straight:
     """A loop without jumps; the names of new variables begin with `prefix`.
 
-    at: where in the source a node is.  Raises Unsupported for a `return` in a loop within the
-    loop, and for programs that would become too large.
+    at: where in the source a node is.  Raises Unsupported for programs that would become too large.
     """
     if not leaves(node):
         return Straight(node.body, "", (), node.orelse)
@@ -78,6 +80,7 @@ class _Rewriter:
         self.returns: list[tuple[str, ast.Return]] = []
         self.flags: tuple[str, ...] = ()  # of all of them
         self.breaks = False
+        self.inner = 0  # returns in loops within, so far
         self.size = 0
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -94,6 +97,9 @@ class _Rewriter:
                 return [*done, *self.jump(node)]
             if isinstance(node, ast.If) and (has_jumps(node) or names_in([node]).jumps):
                 return [*done, self.ways(node, body[position + 1 :])]
+            if isinstance(node, ast.For | ast.While) and names_in([node]).jumps:
+                inner = self.returning(node)
+                return [*done, *self.block([*inner, *body[position + 1 :]])]
             if names_in([node]).jumps or _holds_jump(node):
                 what = type(node).__name__.lower()
                 raise Unsupported(
@@ -114,10 +120,56 @@ class _Rewriter:
             left.append(_assigned(self.returns[-1][0], True, node))
         return left
 
+    def returning(self, node: ast.For | ast.While) -> list[ast.stmt]:
+        """A loop within that returns: it is left by `break`, and the `return` comes after it."""
+        leaving = _Leaving(self, node)
+        inner: ast.For | ast.While = copied(node)
+        leaving.generic_visit(inner)
+        before = [_assigned(flag, False, node) for flag, _ in leaving.found]
+        after: list[ast.stmt] = []
+        for flag, statement in leaving.found:
+            test = ast.copy_location(ast.Name(flag, ast.Load()), statement)
+            after.append(ast.copy_location(ast.If(test, [statement], []), statement))
+        return [*before, inner, *after]
+
     def ways(self, node: ast.If, rest: list[ast.stmt]) -> ast.If:
         """An `if` that jumps on one way, with what follows it on the other."""
         yes, no = self.block([*node.body, *rest]), self.block([*node.orelse, *rest])
         return ast.fix_missing_locations(ast.copy_location(ast.If(node.test, yes, no), node))
+
+
+class _Leaving(ast.NodeTransformer):
+    """Makes every `return` of a loop a `break`, after a variable that says which it was."""
+
+    def __init__(self, rewriter: _Rewriter, loop: ast.For | ast.While) -> None:
+        self.rewriter, self.loop = rewriter, loop
+        self.found: list[tuple[str, ast.Return]] = []
+
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
+        self.rewriter.inner += 1
+        flag = f"{self.rewriter.prefix}_inner_{self.rewriter.inner}"
+        self.found.append((flag, node))
+        return [_assigned(flag, True, node), ast.copy_location(ast.Break(), node)]
+
+    def visit_For(self, node: ast.For) -> Any:
+        return self.within(node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        return self.within(node)
+
+    def within(self, node: ast.For | ast.While) -> Any:
+        """A loop in this one: what it returns goes on from loop to loop."""
+        if not names_in([node]).jumps:
+            return node
+        return [
+            self.visit(s) if isinstance(s, ast.If) else s for s in self.rewriter.returning(node)
+        ]
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        return node
 
 
 def _endless(node: ast.While | ast.For) -> bool:
