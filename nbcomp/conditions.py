@@ -66,10 +66,10 @@ class Conditions:
     _below: dict[Key, bool] = field(default_factory=dict)  # what was answered stays true
     _none: dict[Key, bool] = field(default_factory=dict)
 
-    def symbol(self, name: str, seen: int) -> Size:
-        """A new length, of which this value was seen."""
+    def symbol(self, name: str, seen: int, least: int = LEAST) -> Size:
+        """A new length, of which this value was seen; or another number, of at least so much."""
         made = Symbol(name, seen)
-        self.box[made] = (LEAST, MOST)
+        self.box[made] = (least, MOST)
         return Size({(made,): 1})
 
     def copy(self) -> Conditions:
@@ -293,9 +293,11 @@ def _normal(size: Size) -> tuple[Size, Fraction, Fraction]:
 def _range_text(low: int, high: int) -> str:
     if low == high:
         return f"{low:,}"
+    if low <= -MOST and high >= MOST:
+        return "any number"
     if high >= MOST:
         return f"{low:,} or more"
-    return f"{low:,} … {high:,}" if low > 0 else f"{high:,} or less"
+    return f"{low:,} … {high:,}" if low > -MOST else f"{high:,} or less"
 
 
 def _farthest(holds: Callable[[int], bool], near: int, far: int) -> int:

@@ -6,6 +6,7 @@ Knows variants and their guards, and types; not how anything is compiled.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from nbcomp.conditions import LEAST
 from nbcomp.frontend.session import Openings
 from nbcomp.record import remark
 from nbcomp.runtime import interpret
-from nbcomp.runtime.plan import ArrayGuard, Plan, Source
+from nbcomp.runtime.plan import WHOLE, ArrayGuard, Plan, Source, ValueGuard
 from nbcomp.sizes import hint
 from nbcomp.types import Dim, TensorType
 
@@ -49,7 +50,8 @@ class OpenLengths:
         """A call that no variant takes: lengths that differ from those of a variant are open from
         now on, if all else is as it was."""
         for variant in variants:
-            for source, axis in _differing(variant, values):
+            found = [*_differing(variant, values), *((s, WHOLE) for s in _varying(variant, values))]
+            for source, axis in found:
                 known = axis in self.names.get(source, {})
                 if not known and self._fixed[source, axis] < TRIES:
                     self.names.setdefault(source, {})[axis] = self._name()
@@ -60,9 +62,9 @@ class OpenLengths:
         if opened is None:
             return
         found = opened.conditions.fixed
-        fixed = {f.symbol for f in found if f.needed and f.symbol.hint > SHORT}
+        fixed = {f.symbol for f in found if f.needed}
         for symbol, index, axis in opened.lengths:
-            if symbol in fixed:
+            if symbol in fixed and (symbol.hint > SHORT or axis == WHOLE):
                 source = made.plan.guards[index].source
                 self._fixed[source, axis] += 1
                 if self._fixed[source, axis] >= TRIES:
@@ -80,6 +82,16 @@ class OpenLengths:
         taken = {name for names in self.names.values() for name in names.values()}
         numbered = (f"{c}{k or ''}" for k in range(100) for c in NAMES)
         return next(name for name in numbered if name not in taken)
+
+
+def _varying(variant: Compiled, values: Sequence[Any]) -> Iterator[Source]:
+    """The ints whose value a variant assumes, and which have another now."""
+    for guard in variant.plan.guards:
+        if isinstance(guard, ValueGuard) and type(guard.value) is int:
+            with contextlib.suppress(Exception):  # whatever the user's own lookup raises
+                now = interpret.resolve(guard.source, tuple(values))
+                if type(now) is int and now != guard.value:
+                    yield guard.source
 
 
 def _differing(variant: Compiled, values: Sequence[Any]) -> Iterator[tuple[Source, int]]:

@@ -25,6 +25,7 @@ from nbcomp.returning import Results
 from nbcomp.runtime.foreign import Pointer, foreign_call
 from nbcomp.runtime.plan import (
     KEPT,
+    WHOLE,
     ArrayGuard,
     Given,
     HostStep,
@@ -35,6 +36,7 @@ from nbcomp.runtime.plan import (
     Plan,
     Source,
     Step,
+    ValueGuard,
 )
 from nbcomp.schedule.default import grain, seconds
 from nbcomp.settling import numbers
@@ -150,6 +152,12 @@ def _open(guards: Sequence[Any]) -> OpenSizes | None:
         if isinstance(guard, ArrayGuard)
         for axis, n in enumerate(guard.shape)
         for symbol in symbols_of(n)
+    ]
+    found += [
+        (symbol, index, WHOLE)
+        for index, guard in enumerate(guards)
+        if isinstance(guard, ValueGuard)
+        for symbol in symbols_of(guard.value)
     ]
     if not found or conditions is None:
         return None

@@ -175,9 +175,17 @@ def empty(shape: Shape, dtype: DType, order: str = "C") -> Any:
 
 def asked(array: Any, *shapes: Any) -> Any:
     """An array to ask about these shapes: what stands for it where something in them is open."""
-    if isinstance(array, Shaped) or not any(map(sizes.is_open, filter(_is_sequence, shapes))):
+    if not isinstance(array, np.ndarray):
+        return array
+    if not any(map(_has_open, filter(_is_sequence, shapes))):
         return array
     return Shaped(array.dtype, array.shape, array.strides, bool(array.flags.writeable))
+
+
+def _has_open(entries: Sequence[Any]) -> bool:
+    """Whether an entry of a shape or an index is open."""
+    bounds = [p for e in entries if isinstance(e, slice) for p in (e.start, e.stop, e.step)]
+    return sizes.is_open(entries) or sizes.is_open(bounds)
 
 
 def _is_sequence(value: Any) -> bool:

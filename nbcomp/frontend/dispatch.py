@@ -8,6 +8,7 @@ present nodes and give new arrays.  Knows tracers and operators.
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -163,7 +164,9 @@ def _in_range(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
     def checked(value: Any) -> Any:
         if type(value) is Number and isinstance(value._value, Size):
-            return value if all(value._value <= np.iinfo(d).max for d in dtypes) else known(value)
+            size: Any = value._value
+            fits = all(np.iinfo(d).min <= size <= np.iinfo(d).max for d in dtypes)
+            return value if fits else operator.index(size)
         if type(value) is not Number or type(value._value) is not int:
             return value
         fits = all(np.iinfo(d).min <= value._value <= np.iinfo(d).max for d in dtypes)

@@ -35,7 +35,7 @@ from nbcomp.frontend.namespace import (
     Volatile,
     traced_function,
 )
-from nbcomp.frontend.number import Number
+from nbcomp.frontend.number import Number, length
 from nbcomp.frontend.objects import add_methods, shadow, source_of, subclass
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
@@ -166,6 +166,9 @@ class Lifter:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             self.session.guard(ValueGuard(source, value))
             return value
+        size = self.session.open_number(source, value) if type(value) is int else None
+        if size is not None:
+            return length(self.session, size)
         node = self.session.read(source, value, name).node
         return Number(self.session, value, node, frozenset((node,)))
 

@@ -18,12 +18,14 @@ import numpy as np
 from nbcomp.frontend.session import Session, attributed
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
-from nbcomp.ops.operand import as_node
+from nbcomp.ops.operand import as_node, cast
 from nbcomp.sizes import Size, hint
+from nbcomp.types import FLOAT64
 
 SYMBOLIC = {operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply}
 # What gives lengths of lengths, and what needs the number.
 LENGTHS = {operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod}
+LARGEST = (1 << 62) - 1  # of what is made of sizes: Python's own numbers go on
 PYTHON = (Size, int, float)
 PLAIN = {complex, hash, format, str, repr, round, math.trunc, operator.invert}
 
@@ -76,6 +78,8 @@ def length(session: Session, size: Any) -> Any:
     """A length as the program sees it: a number, or what stands for one that is open."""
     if not isinstance(size, Size):
         return size
+    if abs(hint(size)) > LARGEST or not -LARGEST <= size <= LARGEST:
+        return _number_of(size)
     with attributed():
         node = as_node(size)
     return Number(session, size, node, frozenset((node,)))  # type: ignore[arg-type]
@@ -134,6 +138,22 @@ def _quotient(session: Session, a: Any, b: Any, left: Any, right: Any) -> Any:
         node = NUMPY[np.true_divide].trace(top, by)
         roots = frozenset().union(*(x._roots for x in (a, b) if type(x) is Number))
         return Number(session, hint(left) / hint(right), replace(node, weak=True), roots)
+
+
+def float_of(value: Any) -> Any:
+    """`float(value)`: of an int that is open, a float read at run time."""
+    if type(value) is not Number or not isinstance(value._value, Size):
+        return float(value)
+    with attributed():
+        node = cast(symbol(value), FLOAT64)
+        return Number(
+            value._session, float(hint(value._value)), replace(node, weak=True), value._roots
+        )
+
+
+def is_open_number(value: Any) -> bool:
+    """Whether this is a whole number that is left open."""
+    return type(value) is Number and isinstance(value._value, Size)
 
 
 def _number_of(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.conditions import LEAST, in_force
+from nbcomp.conditions import LEAST, MOST, in_force
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.unrolled import Unrolled
@@ -24,7 +24,7 @@ from nbcomp.graph.ir import Graph, Node, at, topological
 from nbcomp.graph.op import Constant, Input
 from nbcomp.ops.operand import Length
 from nbcomp.record import Location, Remark
-from nbcomp.runtime.plan import Guard, Source, ValueGuard
+from nbcomp.runtime.plan import WHOLE, Guard, Source, ValueGuard
 from nbcomp.sizes import is_open
 from nbcomp.types import TensorType, contiguous_strides
 
@@ -146,6 +146,16 @@ class Session:
         if array.flags.f_contiguous:
             return shape, contiguous_strides(shape[::-1])[::-1]
         return shape, _strides(array)
+
+    def open_number(self, source: Source, value: int) -> Any:
+        """What stands for an int that differs from call to call; None for any other."""
+        name = self.opened.get(source, {}).get(WHOLE)
+        if name is None or self.conditions is None or not -MOST <= value <= MOST:
+            return None
+        if name not in self.sizes:
+            self.sizes[name] = self.conditions.symbol(name, value, -MOST)
+        self.guard(ValueGuard(source, self.sizes[name]))
+        return self.sizes[name]
 
     def _size(self, name: str, seen: int) -> Any:
         """The size of this name; the same in all arrays."""

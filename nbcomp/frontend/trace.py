@@ -8,14 +8,15 @@ nothing of what becomes of the graph.
 from __future__ import annotations
 
 import inspect
+import operator
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nbcomp.conditions import Conditions
+from nbcomp.conditions import LEAST, Conditions
 from nbcomp.errors import CaptureError, Unsupported
 from nbcomp.frontend.dispatch import call, fresh
 from nbcomp.frontend.lift import Lifter
@@ -27,10 +28,10 @@ from nbcomp.frontend.session import NOTHING_OPEN, Openings, Read, Session
 from nbcomp.graph.control import Control, Result
 from nbcomp.graph.ir import Graph, Node, apply, rewrite, topological
 from nbcomp.graph.op import Constant, Input
-from nbcomp.ops.operand import Cast
+from nbcomp.ops.operand import Cast, Length
 from nbcomp.record import Remark
 from nbcomp.runtime.plan import ArrayGuard, Guard, ObjectGuard, ScalarGuard, Source
-from nbcomp.sizes import is_open
+from nbcomp.sizes import Size, is_open
 from nbcomp.types import contiguous_strides
 
 __all__ = ["Capture", "bind", "capture", "rebuild", "resolve"]
@@ -198,6 +199,8 @@ def finish(
     written = [r for r in session.reads.values() if r.written]
     writes = tuple((r.source, outputs.add(r.content)) for r in written)
     reached = set(topological(outputs.nodes))
+    if session.sizes:
+        _keep_long(reached)
     for loops in session.effects:  # they may raise, whoever reads their results
         if loops not in reached and isinstance(loops.op, Control):
             outputs.add(apply(Result(0, loops.op.results()[0]), loops))
@@ -205,6 +208,8 @@ def finish(
     graph = _renumbered(
         Graph(session.name, tuple(r.node for r in used), tuple(outputs.nodes)), session
     )
+    if session.sizes:
+        _check_sizes(graph)
     guards: list[Guard] = [
         _guard(r, node, graph) for r, node in zip(used, graph.inputs, strict=True)
     ]
@@ -221,6 +226,23 @@ def finish(
         tuple(session.freezes),
         session.conditions.copy() if session.sizes and session.conditions else None,
     )
+
+
+def _keep_long(nodes: Iterable[Node]) -> None:
+    """Lengths made of open numbers are 2 or more, as open lengths are, or the ones seen."""
+    for node in nodes:
+        for n in node.shape:
+            if isinstance(n, Size) and (n.hint < LEAST or n < LEAST):
+                operator.index(n)
+
+
+def _check_sizes(graph: Graph) -> None:
+    """Numbers made of sizes fit the integer dtypes they are converted to."""
+    for node in graph.nodes:
+        if isinstance(node.op, Length):
+            low, high = _range(node, graph)
+            if not low <= node.op.size <= high:
+                raise Unsupported(f"{node.op.size} does not fit its integer dtype")
 
 
 def _renumbered(graph: Graph, session: Session) -> Graph:

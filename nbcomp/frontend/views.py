@@ -332,7 +332,7 @@ def _run_time_view(session: Session, x: Tracer, node: Node, index: Any) -> Trace
     at_zero = tuple(0 if isinstance(i, Node) else i for i in entries)
     key = at_zero if any(i is Ellipsis for i in at_zero) else (*at_zero, ...)
     base = x._place.storage
-    layout = x._place.layout[key]
+    layout = asked(x._place.layout, key)[key]
     return fresh(session, node, layout=layout, certain=base.certain, view_of=base)
 
 
@@ -367,7 +367,8 @@ def _getitem(session: Session, x: Tracer, index: Any) -> Any:
         return fresh(session, node, scalar=True)
     if x._scalar:
         return fresh(session, node)
-    layout = x._place.layout[entries if Ellipsis in entries else (*entries, ...)]
+    whole = any(i is Ellipsis for i in entries)
+    layout = asked(x._place.layout, entries)[entries if whole else (*entries, ...)]
     return _view(session, x, node, layout)
 
 

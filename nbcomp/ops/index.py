@@ -33,6 +33,7 @@ from nbcomp.ops.move import (
 )
 from nbcomp.ops.operand import as_node, broadcast_to, constant, holds_node, integer, operand
 from nbcomp.ops.pieces import Assign
+from nbcomp.shapes import asked
 from nbcomp.sizes import Size, broadcast_shapes
 from nbcomp.types import BOOL, FLOAT32, INT64, TensorType
 
@@ -186,7 +187,7 @@ def basic_index_ops(key: Any, t: TensorType) -> list[View] | None:
     items = _items(key)
     if any(map(_is_advanced, items)):
         return None
-    phantom(t)[tuple(items)]
+    asked(phantom(t), items)[tuple(items)]
     return _views(items, t.shape)
 
 
@@ -196,7 +197,7 @@ def parse(key: Any, node: Node) -> Key:
     """
     items = [_index_array(i) if _is_advanced(i) else i for i in _items(key)]
     if not any(isinstance(i, Node) for i in items):
-        phantom(node.type)[tuple(items)]
+        asked(phantom(node.type), items)[tuple(items)]
         return Key(list(_views(items, node.shape)))
     items = _without_masks(items, key, node)
     _complain_if_wrong(items, key, node)

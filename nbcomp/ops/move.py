@@ -139,8 +139,9 @@ class Slice(View, name="slice"):
         return tuple(map(_slice, self.start, self.step, self.size))
 
     def reference(self, *arrays: Any) -> Any:
-        if isinstance(arrays[0], Shaped):
-            return arrays[0].stepped(self.step, self.size)
+        array = asked(arrays[0], self.start, self.step, self.size)
+        if isinstance(array, Shaped):
+            return array.stepped(self.step, self.size)
         key: Any = (*self.key(), ...)
         return np.asarray(arrays[0])[key]
 

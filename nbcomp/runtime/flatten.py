@@ -21,6 +21,7 @@ from nbcomp.runtime import layout as at
 from nbcomp.runtime.emit import Struct, address, fill
 from nbcomp.runtime.plan import (
     KEPT,
+    WHOLE,
     ArrayGuard,
     Given,
     Guard,
@@ -129,7 +130,9 @@ class Variant:
         known: set[Symbol] = set()
         for symbol, index, axis in opened.lengths:
             value = self._value(self.plan.guards[index].source)
-            if symbol not in known:
+            if axis == WHOLE:
+                program.number(symbol, value)
+            elif symbol not in known:
                 program.length(symbol, value, axis)
                 known.add(symbol)
             else:
@@ -169,7 +172,7 @@ class Variant:
         rows = [{"register": program.register(n), "at": where} for n, where in self._numbers]
         for name, value in self._pointed("patch", at.PATCH, rows).items():
             self._block[0][name] = value
-        self._block[0]["seen"] = self._array([-1] * read)
+        self._block[0]["seen"] = self._array([at.NOT_SEEN] * read)
 
     def _frame(self) -> dict[str, int]:
         """Offsets of a call's areas, 16-byte aligned."""
@@ -281,6 +284,8 @@ class Variant:
 
     def _value_check(self, guard: ValueGuard) -> dict[str, int]:
         value, kind = guard.value, type(guard.value)
+        if kind is Size:
+            return {"op": at.IS_WHOLE}
         if value is None:
             return {"op": at.IS_OBJECT, "first": id(None)}
         if kind in (float, complex):

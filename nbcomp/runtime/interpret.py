@@ -37,6 +37,7 @@ from nbcomp.runtime.plan import (
     follow,
 )
 from nbcomp.settling import Lengths
+from nbcomp.sizes import Size
 
 
 class StepFailed(Exception):
@@ -213,6 +214,8 @@ def _object(guard: ObjectGuard, value: Any) -> str | None:
 
 
 def _value(guard: ValueGuard, value: Any) -> str | None:
+    if isinstance(guard.value, Size):  # any int: what is assumed of it is said elsewhere
+        return None if type(value) is int else f"was an int and is now {value!r}"
     return None if same(guard.value, value) else f"was {guard.value!r} and is now {value!r}"
 
 

@@ -41,6 +41,7 @@ GLOBAL, CELL, OBJECT, ITEM, ATTRIBUTE, CODE = range(6)
 IS_ARRAY, IS_FLOAT, IS_INT, IS_BOOL, IS_OBJECT, IS_NUMPY = range(6, 12)
 HAS_BITS, EQUALS, SATISFIES, HAS_LENGTH, HAS_KEYS = range(12, 17)
 DEFAULTS, KWDEFAULTS, KIND_OF, MEMBER, OWN, MAYBE = range(17, 23)  # fetches, too
+IS_WHOLE = 23
 FETCHED = 2  # what a fetch answers; a check that holds answers 1, a failed one 0
 
 # Two byte ranges, relative to the pointers in two slots, that must not overlap.
@@ -79,9 +80,10 @@ OPEN = struct(
     instances="u8", instance_count="i8", next="i8",
 )  # fmt: skip
 FORMULA = struct(op="i4", to="i4", a="i4", b="i4", low="i8", high="i8")
-LENGTH, STRIDE, NUMBER, ADD, MULTIPLY, QUOTIENT, WITHIN, SAME, NOT_ZERO = range(9)
+LENGTH, STRIDE, NUMBER, ADD, MULTIPLY, QUOTIENT, WITHIN, SAME, NOT_ZERO, INT = range(10)
 PATCH = struct(register="i8", at="u8")
 REGISTERS = 256
+NOT_SEEN = -(1 << 63)  # no length, and no number that is taken
 TABLE = struct(count="i8", frame="i8")  # followed by `count` pointers to variants
 # names: of the parameters (null: not by keyword), defaults: of those that have one; limit: how many
 # may be given by position; exact: with so many arguments by position there is nothing to bind.

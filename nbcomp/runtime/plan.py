@@ -143,7 +143,9 @@ class ObjectGuard:
 
 @dataclass(frozen=True)
 class ValueGuard:
-    """The value has exactly this type and equals this one: NaN equals NaN, and -0.0 is not 0.0."""
+    """The value has exactly this type and equals this one: NaN equals NaN, and -0.0 is not 0.0.
+
+    A size is a Python int that is left open: the symbol has the value of the call."""
 
     source: Source
     value: Any
@@ -245,11 +247,15 @@ class LeftToPython(Exception):
     """A host step raises it to have Python run the call, as a kernel's status would."""
 
 
+WHOLE = -1  # in place of an axis: the number itself
+
+
 @dataclass(frozen=True, eq=False)
 class OpenSizes:
     """Lengths that a plan leaves open, and what it assumes about them.
 
-    lengths: (symbol, index of an array guard, axis), of every axis whose length is a symbol.
+    lengths: (symbol, index of an array guard, axis), of every axis whose length is a symbol; or
+    (symbol, index of a value guard, `WHOLE`), of an int that is one.
     settled: the plans for lengths seen, by those.
     """
 
@@ -308,4 +314,5 @@ class Plan:
         """The length that a symbol stands for, as a user would say it."""
         assert self.open is not None
         _, index, axis = next(entry for entry in self.open.lengths if entry[0] == symbol)
-        return f"the length of axis {axis} of {self.guards[index].source.describe()}"
+        where = self.guards[index].source.describe()
+        return where if axis == WHOLE else f"the length of axis {axis} of {where}"

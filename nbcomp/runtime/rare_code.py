@@ -89,7 +89,7 @@ class _Check(Checks):
             at.EQUALS: self._equals, at.SATISFIES: self._satisfies, at.HAS_LENGTH: self._length,
             at.HAS_KEYS: self._keys, at.CODE: self._code, at.DEFAULTS: self._defaults,
             at.KWDEFAULTS: self._kwdefaults, at.KIND_OF: self._kind, at.MEMBER: self._member,
-            at.OWN: self._own, at.MAYBE: self._maybe,
+            at.OWN: self._own, at.MAYBE: self._maybe, at.IS_WHOLE: self._whole,
         }  # fmt: skip
         f.switch(self.member("op"), {n: f"op{n}" for n in cases}, "fail")
         for number, block in cases.items():
@@ -221,6 +221,10 @@ class _Check(Checks):
         expected = self.member("second")
         f.goto_if(self.value.is_(expected), "held")
         self.require(self._same(self.value, expected) > 0)
+
+    def _whole(self) -> None:
+        """Exactly an int."""
+        self.type_is(api(self.f, "int"))
 
     def _same(self, one: Value, two: Value) -> Value:
         equal = self.f.constant(_EQUAL, "i32")

@@ -103,6 +103,14 @@ def _compute() -> str:
         numbers = values.item(a).load("ptr", where)
         registers.set_item(to, numbers.item(b, "i64"))
 
+    def whole() -> None:
+        overflow = f.local("i32", 0)
+        read = (values.item(a), overflow.pointer)
+        number = at.call(f, "PyLong_AsLongLongAndOverflow", "i64", *read)
+        f.goto_if(overflow.get().is_not(0), "fail")
+        f.goto_if(number.is_(at.NOT_SEEN), "fail")
+        registers.set_item(to, number)
+
     def checked(name: str) -> None:
         x, y = registers.item(a, "i64"), registers.item(b, "i64")
         pair = f.value(f"call {{i64, i1}} @llvm.{name}.with.overflow.i64({x}, {y})", "{i64, i1}")
@@ -124,6 +132,7 @@ def _compute() -> str:
     cases: dict[int, Callable[[], None]] = {
         at.LENGTH: lambda: axis(at.DIMS),
         at.STRIDE: lambda: axis(at.STRIDES),
+        at.INT: whole,
         at.NUMBER: lambda: registers.set_item(to, low),
         at.ADD: lambda: checked("sadd"),
         at.MULTIPLY: lambda: checked("smul"),

@@ -44,6 +44,10 @@ class SizeProgram:
         """The register of a symbol: the length of an axis of values[value]."""
         return self._once(symbol, op=at.LENGTH, a=value, b=axis)
 
+    def number(self, symbol: Symbol, value: int) -> int:
+        """The register of a symbol: values[value], a Python int."""
+        return self._once(symbol, op=at.INT, a=value)
+
     def other_length(self, value: int, axis: int) -> int:
         """The register of the length of a further axis."""
         return self._new(op=at.LENGTH, a=value, b=axis)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime.plan import ArrayGuard, Plan, Source
+from nbcomp.runtime.plan import WHOLE, ArrayGuard, Plan, Source
 from nbcomp.settling import Lengths, numbers
 from nbcomp.sizes import Symbol, evaluated
 
@@ -30,9 +30,14 @@ def lengths(
     found: dict[Symbol, int] = {}
     for symbol, index, axis in plan.open.lengths:
         guard = plan.guards[index]
-        assert isinstance(guard, ArrayGuard)
         value = resolve(guard.source)
         where = guard.source.describe()
+        if axis == WHOLE:
+            if type(value) is not int:
+                return f"{where} was of type int and is now of type {type(value).__name__}"
+            found[symbol] = value
+            continue
+        assert isinstance(guard, ArrayGuard)
         if not isinstance(value, np.ndarray) or value.ndim != len(guard.shape):
             return f"{where} is no array of {len(guard.shape)} axes"
         n = value.shape[axis]

@@ -18,6 +18,7 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.lift import Lifter, is_library
 from nbcomp.frontend.location import here
+from nbcomp.frontend.number import float_of, is_open_number
 from nbcomp.frontend.objects import Shadow, guard_missing, super_of
 from nbcomp.frontend.tracer import Tracer, length_of
 from nbcomp.runtime.plan import Source
@@ -54,6 +55,8 @@ MUTATING = frozenset(
     )
 )
 
+# NumPy's scalars that every whole number which is left open fits into.
+SCALARS = frozenset((np.float16, np.float32, np.float64, np.int64))
 TEXTS = (repr, ascii, str, format)
 BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 HINTS = {
@@ -72,6 +75,10 @@ def special(lifter: Lifter, function: Any, args: list[Any]) -> Callable[..., Any
     if function is super:
         made: Callable[..., Any] = super_of(lifter)
         return made
+    if function is float and len(args) == 1:
+        return float_of
+    if len(args) == 1 and is_open_number(args[0]) and function in SCALARS:
+        return lambda value: lifter.session.call(np.asarray, (value, function), {})[()]
     looking = function is hasattr or function is getattr
     if looking and len(args) > 1 and type(args[0]) is types.FunctionType:
         _note_missing(lifter, *args[:2])
