@@ -104,6 +104,7 @@ class Lifter:
         # Where objects were found that are only passed on, and functions known by their code.
         self.given: dict[int, Source] = {}
         self._foreign: dict[int, tuple[Any, Any, Tracer]] = {}  # the array, its value, its tracer
+        self._attributes: list[tuple[Any, Any]] = []  # copies of functions, and what they had
         self._leaves = 0
 
     def lift(self, value: Any, source: Source, name: str = "") -> Any:
@@ -235,6 +236,12 @@ class Lifter:
                 raise Unsupported(
                     f"the function assigns the global {name}", hint="return the new value"
                 )
+        for function, attributes in self._attributes:
+            if not _same(vars(function), attributes):
+                name = function.__name__
+                raise Unsupported(
+                    f"the function sets an attribute of {name}", hint="return the new value"
+                )
         for _, copy in self._cells.values():
             if id(copy) in self._held and copy.cell_contents is not self._held[id(copy)]:
                 self.check_assignable(copy, "")
@@ -355,6 +362,7 @@ class Lifter:
         for key, value in vars(function).items():
             lifted = value if key == "__wrapped__" else self.lift(value, step(source, "attr", key))
             vars(copy)[key] = lifted
+        self._attributes.append((copy, dict(vars(copy))))
         names.preload(code)
         for k, (name, cell) in enumerate(zip(code.co_freevars, closure, strict=True)):
             if given:

@@ -255,8 +255,17 @@ def _meta(lifter: Lifts, cls: type) -> type:
         guard_member(lifter, cls, name)
         raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
 
+    def change(_: Any, name: str, value: Any = None) -> Any:
+        raise Unsupported(
+            f"the function sets {cls.__name__}.{name}; a compiled function only writes to arrays",
+            here(),
+            "return the new value",
+        )
+
     meta = type(cls)
     members: dict[str, Any] = {
+        "__setattr__": change,
+        "__delattr__": change,
         "__instancecheck__": lambda _, value: isinstance(value, cls),
         "__subclasscheck__": lambda _, other: issubclass(other, cls),
     }
@@ -270,18 +279,18 @@ def add_methods(lifter: Lifts, copy: type, cls: type) -> None:
     for name in {name for base in cls.__mro__[:-1] for name in vars(base)}:
         kept = member(cls, name)
         if isinstance(kept, property):
-            setattr(copy, name, _lifted_property(lifter, cls, name, kept))
+            type.__setattr__(copy, name, _lifted_property(lifter, cls, name, kept))
         elif isinstance(kept, types.FunctionType | staticmethod | classmethod) or not (
             hasattr(type(kept), "__get__") or name in MADE_NAMES
         ):
-            setattr(copy, name, Member(lifter, cls, name))
+            type.__setattr__(copy, name, Member(lifter, cls, name))
     if not _overridden(cls, "__getattr__"):
 
         def missing(self: Any, name: str) -> Any:
             guard_member(lifter, cls, name)
             raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
 
-        copy.__getattr__ = missing  # type: ignore[attr-defined]
+        type.__setattr__(copy, "__getattr__", missing)
 
 
 def _overridden(cls: type, name: str) -> bool:

@@ -623,6 +623,21 @@ def text_of_branches(x):
 
 
 @left
+def text_in_tuples(x):
+    t = ("a", 1)
+    if x.sum() > 0:
+        t = ("b", 1)
+    return x * 2 if t[0] == "b" else x * 1
+
+
+@left
+def class_attribute(x):
+    if x.sum() > 0:
+        Box.v = 1
+    return x * Box.v
+
+
+@left
 def kinds_of_results(x):
     if x.sum() > 0:
         return x, 1

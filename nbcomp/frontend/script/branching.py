@@ -73,8 +73,9 @@ class Choice:
         if isinstance(b, Undecided):
             return b
         if isinstance(a, tuple) and type(a) is type(b) and len(a) == len(b):
-            parts = (self.value(x, y, name) for x, y in zip(a, b, strict=True))
-            return tuple.__new__(type(a), parts)
+            parts = [self.value(x, y, name) for x, y in zip(a, b, strict=True)]
+            torn = next((part for part in parts if isinstance(part, Undecided)), None)
+            return torn or tuple.__new__(type(a), parts)
         one, other = traced(a, self.seen[0]), traced(b, self.seen[1])
         if one is None or other is None:
             return a if unchanged(a, b) else self._torn(name, a, b)

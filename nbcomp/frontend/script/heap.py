@@ -24,9 +24,9 @@ from nbcomp.errors import Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.objects import Shadow
 
-ATOMS = (type(None), bool, int, float, complex, str, bytes)
+ATOMS = (type(None), bool, int, float, complex, str, bytes, range)
 UNCHANGING = (
-    *(*ATOMS, type(...), type(NotImplemented), range, slice, type, types.ModuleType),
+    *(*ATOMS, type(...), type(NotImplemented), slice, type, types.ModuleType),
     *(types.CodeType, types.BuiltinFunctionType, np.dtype, np.generic, np.ufunc),
 )
 MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE, without
