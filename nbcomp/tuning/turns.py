@@ -135,10 +135,14 @@ class Turns:
         usual = [s.seconds for s, fine in zip(self.own, self.quiet(), strict=True) if fine]
         if len(good) >= FEWEST and len(usual) >= FEWEST:
             return float(np.quantile(good, 0.25) / np.quantile(usual, 0.25))
+        most = min(s.seconds for s, _ in side.samples) / self.level
         last = len(self.own) - 1
         around = [self.own[k].seconds + self.own[min(k + 1, last)].seconds for _, k in side.samples]
         pairs = zip(side.samples, around, strict=True)
-        return float(np.median([2 * s.seconds / both for (s, _), both in pairs]))
+        share = float(np.median([2 * s.seconds / both for (s, _), both in pairs]))
+        # It takes no longer than it once took, and others can take away no more than all cores but
+        # one: then it would have been as long as on a single one.
+        return min(max(share, most / max(self.cores, 1.0)), most)
 
     def race(self, runs: Sequence[Run], seconds: float) -> list[list[float]]:
         """Samples of the default and of other runs, in rounds, for about so many seconds: of the
