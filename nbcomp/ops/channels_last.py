@@ -7,6 +7,7 @@ each term of the sum.  The layout pass puts these in the place of the operators 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,22 +21,27 @@ from nbcomp.ops.windows import Conv, Sizes, least, places, windows
 from nbcomp.types import FLOAT32, FLOAT64, TensorType
 
 MOST = 4  # vectors of channels in a block, if that leaves no rest
+FEW = 2  # vectors, if the weights of more would fill the second cache
+NEAR = 256 << 10  # bytes of a block that leave room there
+PAGE = 4096  # bytes; rows that far apart are at the same places of the first cache
 LANES = 64  # bytes of a vector
 
 
-def block_of(channels: int, itemsize: int) -> int:
-    """How many channels of the result are packed side by side.
+def block_of(channels: int, terms: int, itemsize: int, row: int) -> int:
+    """How many channels of the result, sums of so many terms, are packed side by side.
 
-    As many vectors as a tile has columns, which keeps all its sums in registers: the broader it is
-    the fewer rows it has, whose elements are far apart in memory.
+    As many vectors as a tile has columns, which keeps all its sums in registers.  The broader it is
+    the fewer rows it has, whose elements are `row` apart in memory; all tiles of rows read a block.
     """
     lanes = LANES // itemsize
     vectors = -(-channels // lanes)
+    small = terms * MOST * LANES <= NEAR or row * itemsize % PAGE == 0
+    most = MOST if small else FEW
 
     def rest(count: int) -> tuple[int, int]:
         return -(-vectors // count) * count - vectors, -count
 
-    return min(channels, min(range(1, MOST + 1), key=rest) * lanes)
+    return min(channels, min(range(1, most + 1), key=rest) * lanes)
 
 
 @dataclass(frozen=True)
@@ -124,8 +130,9 @@ class ConvolutionLast(WindowsLast, name="convolution_last"):
         (weight,) = weights
         channels = weight.shape[0]
         made = cls(op.kernel, op.stride, margins, op.dilation, op.groups, channels)
-        size = weight.type.dtype.itemsize
-        block = channels if op.groups > 1 else block_of(channels, size)
+        size, row = weight.type.dtype.itemsize, op.stride[-1] * x.shape[-1]
+        terms = math.prod(weight.shape[1:])
+        block = channels if op.groups > 1 else block_of(channels, terms, size, row)
         return apply(made, x, apply(PackWeights(block), weight))
 
     def channels_of(self, x: TensorType) -> int:
@@ -175,8 +182,8 @@ class PackedProduct(WindowsLast, name="matmul_packed"):
     @classmethod
     def packing(cls, x: Node, weight: Node) -> Node:
         """x @ weight.T, weights packed for it."""
-        channels = weight.shape[0]
-        block = block_of(channels, weight.type.dtype.itemsize)
+        channels, terms = weight.shape
+        block = block_of(channels, terms, weight.type.dtype.itemsize, terms)
         return apply(cls((), (), (), (), 1, channels), x, apply(PackWeights(block), weight))
 
     def infer(self, *types: TensorType) -> TensorType:
