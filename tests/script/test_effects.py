@@ -512,6 +512,35 @@ def closure_in_a_kernel(x):
 
 
 @joined
+def closure_in_a_kernel_after_a_branch(x):
+    k = 2.0
+    g = lambda v: v * k
+    y = g(x)
+    if x.sum() > 0:
+        k = 3.0
+    s = np.float64(0)
+    for i in range(len(x)):
+        s += g(x[i])
+    return y, s
+
+
+@joined
+def closures_on_two_ways(x):
+    c = 1.0
+
+    def bump(v):
+        nonlocal c
+        c += 1.0
+        return v * c
+
+    def peek(v):
+        return v * c
+
+    y = bump(x) if x.sum() > 0 else peek(x)
+    return y, peek(x), c
+
+
+@joined
 def written_by_an_inner_function(x):
     total = x * 0
 
