@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -167,10 +167,23 @@ def _run(
             value = _run_last(shell, statement, name, recording, way)
         else:
             exec(_code(shell, ast.Module([statement], []), name, "exec"), namespace)
-        for new in compile_definitions(namespace, name, way):
+        compile_definitions(namespace, name, way)
+        for new in _compiled_here(namespace, name):
+            if new in defined:
+                continue
             defined.append(new)
             recording.watch(namespace[new])
     return value
+
+
+def _compiled_here(namespace: Namespace, filename: str) -> list[str]:
+    """The names of compiled functions of this cell, decorated by the user or by us, in order."""
+    found = []
+    for name, value in namespace.items():
+        code = getattr(value.__wrapped__, "__code__", None) if is_compiled(value) else None
+        if code is not None and code.co_filename == filename:
+            found.append((code.co_firstlineno, name))
+    return [name for _, name in sorted(found)]
 
 
 def _nothing(namespace: Namespace, filename: str) -> str:
@@ -178,7 +191,11 @@ def _nothing(namespace: Namespace, filename: str) -> str:
     for value in namespace.values():
         if isinstance(value, FunctionType) and value.__code__.co_filename == filename:
             return why_not(value)
-    return "nothing to compile: the cell neither defines nor calls a function"
+    return (
+        "nothing to compile: the cell neither defines a plain function nor calls a compiled one;"
+        " classes and what other decorators make are left as they are (nbcomp.jit compiles a method"
+        " or a class)"
+    )
 
 
 def why_not(function: Any) -> str:
@@ -318,6 +335,10 @@ def call_of(
 def _compiled(value: Any, way: Way | None = None) -> Any:
     if not callable(value):
         raise UsageError(f"expected a function, not a {type(value).__name__}")
+    if isinstance(value, np.ufunc | BuiltinFunctionType):
+        raise UsageError(
+            f"{value.__name__} is not written in Python: define a function that calls it"
+        )
     if why := why_not(value):
         raise UsageError(why)
     return value if is_compiled(value) and way is None else (way or nbcomp.jit)(value)

@@ -457,3 +457,23 @@ model(np.ones((2, 4), np.float32))"""
     assert data.outputs[0].data["text/plain"].startswith("Model: ")
     assert value.shape == (2, 3)
     assert (value >= 0).all()
+
+
+@pytest.mark.parametrize("decorator", ["nbcomp.jit", "nbcomp.script"])
+def test_functions_that_are_decorated_in_the_cell_are_shown(data: Any, decorator: str) -> None:
+    data.run("import nbcomp")
+    value = data.value(f"%%compile\n@{decorator}\ndef halves(x):\n    return x / 2\n\nhalves(x)\n")
+    np.testing.assert_array_equal(value, data.names["x"] / 2)
+    assert data.names["halves"].compiled is not None
+
+
+def test_what_has_nothing_to_compile_says_what_it_looks_for(data: Any) -> None:
+    error = error_of(data, "%%compile\nimport functools\nfunctools.partial(max, 3)(4)\n")
+    assert isinstance(error, UsageError)
+    assert "neither defines a plain function nor calls a compiled one" in str(error)
+
+
+def test_functions_that_are_not_written_in_python_are_refused(data: Any) -> None:
+    error = error_of(data, "%compile np.tanh(x)")
+    assert isinstance(error, UsageError)
+    assert "tanh is not written in Python" in str(error)
