@@ -11,8 +11,6 @@ import sys
 import types
 from typing import Any
 
-# Of objects whose classes answer these themselves only what is really there is asked for.
-ANSWERING = ("__getattr__", "__getattribute__", "__eq__")
 NOTHING: Any = object()  # no function was given
 
 
@@ -25,9 +23,8 @@ def callable_of(function: Any, what: str) -> Any:
         kind = type(function).__name__
         shown = "None" if function is None else f"{function!r}, a {kind}"
         raise TypeError(f"nbcomp.{what} takes a function or another callable, not {shown:.200}")
-    cls = type(function)
-    if any(_answers(cls, name) for name in ANSWERING):
-        method = inspect.getattr_static(cls, "__call__", None)
+    if _answers_anything(function):
+        method = inspect.getattr_static(type(function), "__call__", None)
         if isinstance(method, types.FunctionType):
             return types.MethodType(method, function)
     return function
@@ -40,10 +37,12 @@ def unwrapped(function: Any) -> Any:
     return callable_of(function, "compile") if callable(function) else function
 
 
-def _answers(cls: type, name: str) -> bool:
-    """Whether a class that is the user's has such a method in Python."""
-    found = inspect.getattr_static(cls, name, None)
-    return isinstance(found, types.FunctionType) and not issubclass(cls, type)
+def _answers_anything(function: Any) -> bool:
+    """Whether an object has or trips over an attribute that nothing has, or is not itself."""
+    try:
+        return hasattr(function, "__nbcomp_nothing__") or bool(function != function)
+    except Exception:  # whatever the user's own methods raise
+        return True
 
 
 def name_of(function: Any) -> str:

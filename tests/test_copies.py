@@ -153,3 +153,10 @@ def test_objects_that_answer_anything(make: Any, value: Any) -> None:
 def test_objects_that_answer_anything_are_compiled(value: Any) -> None:
     compiled = nbcomp.compile(value, X)
     np.testing.assert_array_equal(compiled(X), X * 2)
+
+
+def test_modules_keep_their_names() -> None:
+    """They answer no more than they have."""
+    model = nn.Sequential(nn.Linear(2, 2))
+    assert nbcomp.jit(model).__wrapped__ is model
+    assert nbcomp.compile(model, X.astype(np.float32)).name == "Sequential"
