@@ -161,7 +161,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Piecewise(Op):
-    """The result is made of boxes, each a view of one operand; they cover it exactly once."""
+    """The result is made of boxes, each a view of one operand, which cover it: where two overlap,
+    the later one stays."""
 
     def pieces(self, result: TensorType, *operands: TensorType) -> list[Piece]:
         """The boxes."""

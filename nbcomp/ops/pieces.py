@@ -1,7 +1,7 @@
 """Arrays put together from parts: concatenate, constant padding, roll and slice assignment.
 
 Each operator lists boxes of its result and the operand every box is a view of.  The boxes are
-disjoint and cover the result.
+in order, and cover the result: of two that overlap the later one stays.
 """
 
 from __future__ import annotations
@@ -176,6 +176,9 @@ class Roll(Piecewise, name="roll"):
             yield Sample(cls(shifts), (values.ordinary(rng, FLOAT32, shape),))
 
 
+FEW = 4  # elements from one that is assigned to the next, the others copied in boxes of their own
+
+
 @dataclass(frozen=True)
 class Assign(Piecewise, name="assign"):
     """base with base[slices] = value: a new array; the value is broadcast to the slices"""
@@ -204,12 +207,16 @@ class Assign(Piecewise, name="assign"):
             whole = tuple(Span(0, n) for n in result.shape)
             return [_same_place(whole)] if result.size else []
         new = spread(hole, 1, operands[1].shape, tuple(s < 0 for s in self.step))
+        if any(span.step > FEW for span in hole):  # a box for each place between would be many
+            return [_same_place(tuple(Span(0, n) for n in result.shape)), new]
         return [new, *(_same_place(box) for box in around(hole, result.shape))]
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
         for key, shape, value in (
             ((), (), ()),
+            ((slice(3, None, 7),), (40,), ()),
+            ((slice(None), slice(30, 2, -9)), (5, 37), (5, 4)),
             ((slice(2, 5),), (17,), (3,)),
             ((slice(None, None, -1),), (17,), (17,)),
             ((slice(15, 2, -4),), (17,), (4,)),

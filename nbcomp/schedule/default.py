@@ -22,6 +22,7 @@ from nbcomp.loop.grammar import (
     Let,
     Load,
     Stmt,
+    Store,
     affine,
     bodies,
     expressions,
@@ -215,8 +216,14 @@ def _loads(body: tuple[Stmt, ...]) -> list[Load]:
     return [e for root in roots for e in walk_expr(root) if isinstance(e, Load)]
 
 
-def _stride(load: Load, var: str) -> int:
-    """How far a load moves in memory, in elements, from one iteration of a loop to the next."""
+def _scatters(loop: For) -> bool:
+    """Whether a loop stores small elements that are not neighbours: lane by lane, if in lanes."""
+    stores = [s for s in walk(loop.body) if isinstance(s, Store)]
+    return any(s.buffer.dtype.itemsize < 4 and abs(_stride(s, loop.var)) > 1 for s in stores)
+
+
+def _stride(load: Load | Store, var: str) -> int:
+    """How far a load or store moves, in elements, from one iteration of a loop to the next."""
     total = 0
     for index, stride in zip(load.indices, load.buffer.strides, strict=True):
         if isinstance(index, Affine):
@@ -291,6 +298,13 @@ def vectorize(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kerne
                 continue
             few = hint(cost.extent_of(loop)) <= FEW
             if few and not decide(f"lanes for {loop.var}", 1, (0, 1)):
+                continue
+            if _scatters(loop):
+                why = ScheduleError(
+                    "what is stored lies apart, in elements of less than 4 bytes,"
+                    " which no vector instruction stores"
+                )
+                remarks.not_vectorized(kernel, loop, why)
                 continue
             try:
                 wide = steps.vectorize(kernel, loop.var)
