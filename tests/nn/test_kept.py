@@ -224,6 +224,19 @@ def test_compiled_sees_changes_too() -> None:
     assert right(made, m)
 
 
+def test_calls_are_native_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = model()
+    function = nbcomp.jit(m)
+    assert right(function, m)
+    function(X)
+
+    def executed(*_: Any) -> Any:
+        raise AssertionError("the call went through Python")
+
+    monkeypatch.setattr("nbcomp.runtime.interpret.execute", executed)
+    assert function(X).shape == (1, 24, 8, 9)
+
+
 def test_looking_at_a_parameter_keeps_what_was_made() -> None:
     m = model()
     function = nbcomp.jit(m)
