@@ -56,7 +56,7 @@ from nbcomp.record import Location, Remark
 from nbcomp.runtime import interpret
 from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction
-from nbcomp.runtime.plan import Plan
+from nbcomp.runtime.plan import WHOLE, Plan
 from nbcomp.wrapped import NOTHING, callable_of, global_name, name_of
 
 SETTLED = 32  # lengths of open variants that the native entry takes at a time
@@ -409,10 +409,11 @@ class Jit(Callable):
         if function.__code__.co_flags & GENERATORS:
             raise Unsupported(f"{self.__name__}: {why_whole(function)}")
         by_source = functools.partial(self._by_source, function, args, kwargs, opened)
-        if self._loops:
+        if self._loops or any(WHOLE in names for names in opened.values()):
+            # Numbers that vary are the loop's own there; followed, they would be formulas of it.
             if (loops := loops_over_elements(by_source)) is not None:
                 return loops
-            if opened:
+            if opened and self._loops:
                 raise Unsupported("loops over elements need to know a length")
         made = capture_bytecode(self.__wrapped__, args, kwargs, self._places, opened, by_source)
         self._loops = has_loops(made)
@@ -429,7 +430,8 @@ class Jit(Callable):
         is left open."""
         if not has_no_effects(function, (*args, *kwargs.values())):
             raise Unsupported(f"{self.__name__} may have effects")
-        made = capture_by_source(self.__wrapped__, args, kwargs, opened)
+        lengths = {s: {k: n for k, n in o.items() if k != WHOLE} for s, o in opened.items()}
+        made = capture_by_source(self.__wrapped__, args, kwargs, lengths)
         if made.sizes is not None and any(fixed.needed for fixed in made.sizes.fixed):
             raise Unsupported(f"{self.__name__} needs a length that is left open")
         return made
@@ -590,6 +592,8 @@ def jit(function: Any = NOTHING, *, libraries: Sequence[Library] = (), precision
     Copies and pickles of what it gives are of the function, which is compiled again where it is
     called.
     """
+    if isinstance(libraries, Library):
+        libraries = (libraries,)
     options = Options(libraries=tuple(libraries), precision=precision)
     if function is NOTHING:
         return functools.partial(jit, libraries=libraries, precision=precision)

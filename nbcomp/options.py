@@ -90,6 +90,9 @@ class Options:
         if isinstance(self.without, str):
             raise TypeError(f"without is a set of names, such as {{{self.without!r}}}")
         object.__setattr__(self, "without", frozenset(self.without))
+        for library in self.libraries:
+            if not hasattr(library, "rules"):
+                raise TypeError(f"libraries are nbcomp.Library objects, not {library!r:.80}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"no precision {self.precision!r}; there is bf16, and NumPy's own")
         for name in sorted(self.without.difference(NAMES)):

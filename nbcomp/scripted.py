@@ -107,6 +107,8 @@ def script(
     A decorator, or a call: `fast = nbcomp.script(f)`.  Whole numbers are 64 bits wide and checked.
     libraries, precision: as of `jit`.
     """
+    if isinstance(libraries, Library):
+        libraries = (libraries,)
     options = Options(libraries=tuple(libraries), precision=precision)
     if function is NOTHING:
         return partial(script, libraries=libraries, precision=precision)

@@ -27,6 +27,9 @@ import numpy as np
 
 _numbers = count()
 
+# Formulas that are longer than these are of a program that computes with its numbers.
+MOST_TERMS, MOST_FACTORS = 24, 16
+
 Key = tuple[Any, ...]
 
 
@@ -58,6 +61,12 @@ class Quotient:
 
     top: Size | int
     by: Size | int
+
+    @cached_property
+    def weight(self) -> int:
+        """The symbols in it."""
+        parts = (p for p in (self.top, self.by) if isinstance(p, Size))
+        return 1 + sum(_weight(m) for p in parts for m in p.terms)
 
     @cached_property
     def key(self) -> Key:
@@ -292,11 +301,26 @@ def _made(terms: dict[Monomial, Number]) -> Any:
     kept = terms if all(terms.values()) else {m: c for m, c in terms.items() if c}
     if not kept:
         return 0
+    if len(kept) > MOST_TERMS or max(map(_weight, kept)) > MOST_FACTORS:
+        return _given_up(Size(kept))
     if len(kept) == 1 and () in kept:
         constant = kept[()]
         whole = isinstance(constant, int) or constant.denominator == 1
         return int(constant) if whole else float(constant)
     return Size(kept)
+
+
+def _given_up(size: Size) -> Any:
+    """A formula too long to go on with: its value, which is assumed from now on."""
+    asked = IN_FORCE.get()
+    if asked is None or not is_whole(size):
+        return size
+    return operator.index(size)
+
+
+def _weight(monomial: Monomial) -> int:
+    """The factors of a monomial, and those in its quotients."""
+    return sum(1 if isinstance(a, Symbol) else a.weight for a in monomial)
 
 
 def _floor(top: Any, by: Any) -> Any:

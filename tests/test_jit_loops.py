@@ -160,3 +160,58 @@ def test_what_neither_way_compiles_is_pythons() -> None:
     f = nbcomp.jit(complex_numbers)
     with pytest.warns(nbcomp.NumpyFallback, match="loop"):
         np.testing.assert_array_equal(f(2000), complex_numbers(2000))
+
+
+def isqrt(n: int) -> int:
+    x, y = n, (n + 1) // 2
+    while y < x:
+        x, y = y, (y + n // y) // 2
+    return x
+
+
+def gcd(a: int, b: int) -> int:
+    while b:
+        a, b = b, a % b
+    return a
+
+
+def congruential(s: int, n: int) -> int:
+    for _ in range(n):
+        s = (s * 1103515245 + 12345) % 2147483648
+    return s
+
+
+def power(b: int, e: int, m: int) -> int:
+    r = 1
+    while e:
+        if e & 1:
+            r = r * b % m
+        b = b * b % m
+        e >>= 1
+    return r
+
+
+def horner(n: int, m: int) -> int:
+    s = 0
+    for i in range(n):
+        s = s * m + i
+    return s
+
+
+INTS: list[tuple[Callable[..., int], list[tuple[int, ...]]]] = [
+    (isqrt, [(7,), (1007,), (123456,), (99,)]),
+    (gcd, [(0, 18), (12, 19), (24, 20), (276, 41), (1071, 462)]),
+    (congruential, [(1, 5), (2, 6), (3, 7), (9, 50)]),
+    (power, [(3, 1, 1000003), (3, 978, 1000004), (5, 117, 97), (2, 10, 1000)]),
+    (horner, [(n, n % 7) for n in range(40)]),
+]
+
+
+@pytest.mark.parametrize(("function", "calls"), INTS, ids=[f.__name__ for f, _ in INTS])
+def test_numbers_that_vary_are_the_loops_own(function: Any, calls: Any) -> None:
+    """Followed as formulas of what a call gives they would become long."""
+    f = nbcomp.jit(function)
+    for args in calls:
+        got = f(*args)
+        assert (type(got), got) == (int, function(*args))
+    assert len(f.variants) <= 3

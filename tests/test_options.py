@@ -192,3 +192,10 @@ def test_random_programs_give_the_same_answer(seed: int) -> None:
         (0.0,) * len(ours),
     )
     assert problem + written == "", f"{program}\nwithout {sorted(options.without)}: {problem}"
+
+
+def test_libraries_are_libraries() -> None:
+    with pytest.raises(TypeError, match="libraries are nbcomp.Library objects, not 'l1'"):
+        nbcomp.jit(np.tanh, libraries=["l1"])
+    one = nbcomp.Library("one")
+    assert nbcomp.jit(lambda x: x + 1, libraries=one)(np.ones(2)).tolist() == [2, 2]

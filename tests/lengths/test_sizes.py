@@ -195,3 +195,12 @@ def test_sizes_are_no_ints(lengths: tuple[Conditions, Any, Any]) -> None:
     _, n, _ = lengths
     assert not isinstance(n, int)
     assert isinstance(n, Size)
+
+
+def test_long_formulas_are_given_up(lengths: tuple[Conditions, Any, Any]) -> None:
+    conditions, n, m = lengths
+    with conditions.in_force():
+        x = n
+        for _ in range(60):
+            x = (x * m + n) % (m + 3)
+    assert not isinstance(x, Size) or len(str(x)) < 2000
