@@ -195,7 +195,7 @@ def test_random_programs_give_the_same_answer(seed: int) -> None:
 
 
 def test_libraries_are_libraries() -> None:
-    with pytest.raises(TypeError, match="libraries are nbcomp.Library objects, not 'l1'"):
+    with pytest.raises(TypeError, match=r"libraries are nbcomp\.Library objects, not 'l1'"):
         nbcomp.jit(np.tanh, libraries=["l1"])
     one = nbcomp.Library("one")
     assert nbcomp.jit(lambda x: x + 1, libraries=one)(np.ones(2)).tolist() == [2, 2]

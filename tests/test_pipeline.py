@@ -154,7 +154,9 @@ def test_a_pass_that_fails_names_itself_and_those_before(monkeypatch: pytest.Mon
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr(pipeline, "GRAPH_PASSES", (*GRAPH_PASSES[:2], broken))
-    with pytest.raises(PassError, match="pass broken failed after choose_windows, expand: Zero"):
+    with pytest.raises(
+        PassError, match="pass broken failed after choose_windows, choose_recurrences: Zero"
+    ):
         nbcomp.compile(softmax, X)
     monkeypatch.setattr(pipeline, "GRAPH_PASSES", (broken,))
     with pytest.raises(PassError, match="pass broken failed after capture"):

@@ -217,9 +217,18 @@ def _loads(body: tuple[Stmt, ...]) -> list[Load]:
 
 
 def _scatters(loop: For) -> bool:
-    """Whether a loop stores small elements that are not neighbours: lane by lane, if in lanes."""
+    """Whether a loop stores small elements that are not neighbours: lane by lane, if in lanes.
+
+    What a loop that is written out stores side by side is turned in registers.
+    """
+    aside = [s.var for s in walk(loop.body) if isinstance(s, For)]
     stores = [s for s in walk(loop.body) if isinstance(s, Store)]
-    return any(s.buffer.dtype.itemsize < 4 and abs(_stride(s, loop.var)) > 1 for s in stores)
+    return any(
+        s.buffer.dtype.itemsize < 4
+        and abs(_stride(s, loop.var)) > 1
+        and not any(abs(_stride(s, var)) == 1 for var in aside)
+        for s in stores
+    )
 
 
 def _stride(load: Load | Store, var: str) -> int:
