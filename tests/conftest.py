@@ -6,6 +6,7 @@ import difflib
 import gc
 import os
 import re
+import signal
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
 os.environ["NBCOMP_RECORD"] = "off"  # what was tuned on this machine is no part of a test
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background, as under nohup:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send interrupts and wait
 
 
 def pytest_sessionfinish() -> None:
