@@ -147,7 +147,7 @@ def _box(node: Node, group: int = -1, prefix: str = "") -> Box:
         kind: Kind = "input" if isinstance(node.op, Input) else "constant"
         title, detail = _short(node.name.removeprefix(prefix) or kind, 24), ""
     else:
-        kind = "library" if isinstance(node.op, (Contract, Library)) else "op"
+        kind = "library" if _is_called(node) else "op"
         title, detail = op_title(node), _short(node.name, 28)
     tip = "\n".join(
         t
@@ -166,6 +166,13 @@ def _box(node: Node, group: int = -1, prefix: str = "") -> Box:
         line=line,
         places=places,
     )
+
+
+def _is_called(node: Node) -> bool:
+    """Whether a library computes it; a product may come to be loops, and then says so."""
+    if isinstance(node.op, Contract):
+        return not node.op.generated
+    return isinstance(node.op, Library)
 
 
 def _result(number: int, count: int, node: Node) -> Box:

@@ -15,6 +15,8 @@ from nbcomp.display.drawing import LARGEST, Box, Drawing, Frame, draw, op_title
 from nbcomp.display.svg import PALETTE, svg
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant
+from nbcomp.options import Options
+from nbcomp.pipeline import compile_for
 from nbcomp.types import FLOAT32, TensorType
 
 MakeNode = Callable[..., Node]
@@ -85,6 +87,14 @@ def test_a_group_without_inputs(make_node: MakeNode) -> None:
     drawing = draw(Graph("f", (), (a,)), [group])
     check_geometry(drawing)
     assert sorted(b.title for b in drawing.boxes) == ["arange", "result"]
+
+
+def test_dashes_are_for_libraries() -> None:
+    x, w = np.ones((64, 64), np.float32), np.ones((64, 32), np.float32)
+    for without, kind in (("generate", "library"), ("blas", "op")):
+        made = compile_for("llvm", Options(without={without}))(lambda x, w: x @ w, x, w)
+        (box,) = [b for b in draw(made.graph, made.groups).boxes if "matmul" in b.title]
+        assert box.kind == kind
 
 
 @pytest.mark.parametrize("seed", range(12))
