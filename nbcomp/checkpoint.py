@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import NbcompError
+from nbcomp.loop.bfloat16 import widen_array
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -110,15 +111,15 @@ def _foreign(library: Any, file: Path) -> dict[str, str]:
 
 
 def _widened(library: Any, file: Path) -> Arrays:
-    """All arrays, those of bfloat16 as float32: it is the upper half of one."""
+    """All arrays, those of bfloat16 as float32."""
     arrays: Arrays = {}
     with library.safe_open(str(file), "np") as opened:
         plain = [n for n in opened.keys() if opened.get_slice(n).get_dtype() != "BF16"]  # noqa: SIM118
         arrays |= {name: opened.get_tensor(name) for name in plain}
     for name, entry in library.deserialize(file.read_bytes()):
         if entry["dtype"] == "BF16":
-            wide = np.frombuffer(entry["data"], "<u2").astype(np.uint32) << 16
-            arrays[name] = wide.view(np.float32).reshape(entry["shape"])
+            bits = np.frombuffer(entry["data"], "<u2")
+            arrays[name] = widen_array(bits).reshape(entry["shape"])
     return arrays
 
 

@@ -36,7 +36,7 @@ from nbcomp.frontend.bytecode.capture import capture as capture_bytecode
 from nbcomp.frontend.bytecode.machine import Stopped, TooLong
 from nbcomp.frontend.result import bind
 from nbcomp.frontend.script.capture import capture as capture_by_source
-from nbcomp.frontend.script.effects import has_no_effects
+from nbcomp.frontend.script.effects import loops_without_effects
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, signature_of
 from nbcomp.frontend.trace import capture as capture_by_tracing
@@ -408,13 +408,14 @@ class Jit(Callable):
             )
         if function.__code__.co_flags & GENERATORS:
             raise Unsupported(f"{self.__name__}: {why_whole(function)}")
-        by_source = functools.partial(self._by_source, function, args, kwargs, opened)
+        by_source: Any = functools.partial(self._by_source, function, args, kwargs, opened)
         if self._loops or any(WHOLE in names for names in opened.values()):
             # Numbers that vary are the loop's own there; followed, they would be formulas of it.
             if (loops := loops_over_elements(by_source)) is not None:
                 return loops
             if opened and self._loops:
                 raise Unsupported("loops over elements need to know a length")
+            by_source = None
         made = capture_bytecode(self.__wrapped__, args, kwargs, self._places, opened, by_source)
         self._loops = has_loops(made)
         return made
@@ -426,10 +427,10 @@ class Jit(Callable):
         kwargs: dict[str, Any],
         opened: Openings,
     ) -> Capture:
-        """Raises NbcompError where following the source might have effects, or needs a length that
-        is left open."""
-        if not has_no_effects(function, (*args, *kwargs.values())):
-            raise Unsupported(f"{self.__name__} may have effects")
+        """Raises NbcompError where there is no loop, following the source might have effects, or a
+        length is needed that is left open."""
+        if not loops_without_effects(function, (*args, *kwargs.values())):
+            raise Unsupported(f"{self.__name__} has no loops, or may have effects")
         lengths = {s: {k: n for k, n in o.items() if k != WHOLE} for s, o in opened.items()}
         made = capture_by_source(self.__wrapped__, args, kwargs, lengths)
         if made.sizes is not None and any(fixed.needed for fixed in made.sizes.fixed):
@@ -575,6 +576,12 @@ def python_of(function: Any) -> types.FunctionType | None:
     return function if isinstance(function, types.FunctionType) else None
 
 
+def options_of(libraries: Library | Sequence[Library], precision: str) -> Options:
+    """The options that `jit` and `script` take by name."""
+    several = (libraries,) if isinstance(libraries, Library) else tuple(libraries)
+    return Options(libraries=several, precision=precision)
+
+
 def jit(function: Any = NOTHING, *, libraries: Sequence[Library] = (), precision: str = "") -> Any:
     """A function that compiles itself on its first call with each signature, then runs natively.
 
@@ -592,9 +599,7 @@ def jit(function: Any = NOTHING, *, libraries: Sequence[Library] = (), precision
     Copies and pickles of what it gives are of the function, which is compiled again where it is
     called.
     """
-    if isinstance(libraries, Library):
-        libraries = (libraries,)
-    options = Options(libraries=tuple(libraries), precision=precision)
+    options = options_of(libraries, precision)
     if function is NOTHING:
         return functools.partial(jit, libraries=libraries, precision=precision)
     if isinstance(function, Jit):

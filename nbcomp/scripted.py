@@ -20,7 +20,7 @@ from nbcomp.frontend.trace import Capture
 from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.script import code
-from nbcomp.jitted import Jit
+from nbcomp.jitted import Jit, options_of
 from nbcomp.openings import SHORT
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.wrapped import NOTHING, callable_of, global_name
@@ -107,9 +107,7 @@ def script(
     A decorator, or a call: `fast = nbcomp.script(f)`.  Whole numbers are 64 bits wide and checked.
     libraries, precision: as of `jit`.
     """
-    if isinstance(libraries, Library):
-        libraries = (libraries,)
-    options = Options(libraries=tuple(libraries), precision=precision)
+    options = options_of(libraries, precision)
     if function is NOTHING:
         return partial(script, libraries=libraries, precision=precision)
     if isinstance(function, Script) and options in (EVERYTHING, function.options):

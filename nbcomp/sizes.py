@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -482,17 +482,20 @@ def is_linear(size: Size) -> bool:
 
 def substituted(value: Any, by: Mapping[Symbol, Any]) -> Any:
     """A size with others in place of symbols."""
-    if not isinstance(value, Size):
-        return value
+
+    def part(atom: Atom) -> Any:
+        if isinstance(atom, Symbol):
+            return by.get(atom, Size({(atom,): 1}))
+        return substituted(atom.top, by) // substituted(atom.by, by)
+
+    return _rebuilt(value, part) if isinstance(value, Size) else value
+
+
+def _rebuilt(size: Size, part: Callable[[Atom], Any]) -> Any:
+    """A formula with something in place of each symbol and quotient."""
     total: Any = 0
-    for monomial, factor in value.terms.items():
-        term: Any = factor
-        for atom in monomial:
-            if isinstance(atom, Symbol):
-                term = term * by.get(atom, Size({(atom,): 1}))
-            else:
-                term = term * (substituted(atom.top, by) // substituted(atom.by, by))
-        total = total + term
+    for monomial, factor in size.terms.items():
+        total = total + math.prod(map(part, monomial), start=factor)
     return total
 
 
@@ -533,20 +536,20 @@ def is_rest(size: Any) -> bool:
 
 def straight(value: Any) -> Any:
     """A formula with exact quotients in place of those that are rounded down."""
+
     if not isinstance(value, Size):
         return value
-    total: Any = 0
-    for monomial, factor in value.terms.items():
-        term: Any = factor
-        for atom in monomial:
-            if isinstance(atom, Symbol):
-                term = Size({(atom,): 1}) * term
-            elif isinstance(atom.by, Size):
-                return value
-            else:
-                term = straight(atom.top) * Fraction(1, atom.by) * term
-        total = total + term
-    return total
+    atoms = {atom for monomial in value.terms for atom in monomial}
+    if any(isinstance(a, Quotient) and isinstance(a.by, Size) for a in atoms):
+        return value
+
+    def part(atom: Atom) -> Any:
+        if isinstance(atom, Symbol):
+            return Size({(atom,): 1})
+        assert isinstance(atom.by, int)
+        return straight(atom.top) * Fraction(1, atom.by)
+
+    return _rebuilt(value, part)
 
 
 def is_one(n: Any) -> bool:

@@ -61,10 +61,11 @@ def layers(graph: Graph) -> list[Bundle]:
         for operand in node.inputs:
             users[operand].add(node)
     results = set(graph.outputs)
+    spare = [n for n in graph.nodes if _is_own(n) and users[n]]
     found = []
     for k, (name, run) in enumerate(runs):
         inside = set(run)
-        own = [n for n in graph.nodes if _is_own(n) and users[n] and users[n] <= inside]
+        own = [n for n in spare if users[n] <= inside]
         outputs = tuple(n for n in run if n in results or not users[n] <= inside)
         found.append(Bundle(name, "layer", (*own, *run), outputs, k))
     return found

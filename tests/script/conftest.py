@@ -27,7 +27,10 @@ def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, t
 def assert_same(got: Any, want: Any) -> None:
     """Equal to the bit, in type too."""
     assert type(got) is type(want), (got, want)
-    if isinstance(want, tuple):
+    if isinstance(want, dict):
+        assert list(got) == list(want)
+        got, want = list(got.values()), list(want.values())
+    if isinstance(want, tuple | list):
         assert len(got) == len(want)
         for g, w in zip(got, want, strict=True):
             assert_same(g, w)

@@ -4,31 +4,12 @@ and what the caller holds afterwards."""
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
-import numpy as np
 import pytest
 
 import nbcomp
-from tests.script.conftest import outcome
+from tests.script.conftest import assert_same, outcome
 from tests.script.random_effects import arguments, program
-
-
-def assert_same(got: Any, want: Any) -> None:
-    """Equal to the bit, and of the same types all through."""
-    assert type(got) is type(want), (got, want)
-    if isinstance(want, dict):
-        assert list(got) == list(want)
-        got, want = list(got.values()), list(want.values())
-    if isinstance(want, tuple | list):
-        assert len(got) == len(want)
-        for g, w in zip(got, want, strict=True):
-            assert_same(g, w)
-    elif isinstance(want, np.ndarray):
-        assert got.dtype == want.dtype
-        np.testing.assert_array_equal(got, want)
-    else:
-        assert repr(got) == repr(want)
 
 
 def compare(seed: int) -> bool:

@@ -71,39 +71,55 @@ def capture(
         machine = Machine(session, lifter, TABLES[VERSION], places)
         if by_source is not None:
             machine.most_steps, session.unrolled.most = EARLY_STEPS, EARLY_WRITES
-        session.stand_in = machine.stand_in
         try:
-            copy = lifter.lift(function, Source("object", session.name, function))
-            lifted = [
-                _argument(lifter, value, Source("argument", i, name=name), parameter)
-                for i, (value, (name, parameter)) in enumerate(
-                    zip(values, signature.parameters.items(), strict=True)
-                )
-            ]
-            for guard in default_guards(function):
-                session.guard(guard)
-            returned = run(copy, signature, lifted)
-            try:
-                return finish(session, lifter, signature, returned)
-            except NbcompError as error:
-                if machine.root is None:
-                    raise
-                raise stopped(machine.root, error) from None
+            return _captured(function, signature, values, machine)
         except (Stopped, LongLoop) as stop:
-            if by_source is not None and _in_a_loop(stop):
+            long = _is_long(stop)
+            if by_source is not None and (long or _in_a_loop(stop)):
                 if (loops := loops_over_elements(by_source)) is not None:
                     return loops
-                by_source = None
+                if not long:
+                    raise
+                by_source = None  # once more, with more room for what is written out
             elif isinstance(stop, LongLoop) or not _left_to_python(stop, places):
                 raise
         finally:
             session.close()
 
 
+def _captured(
+    function: Any, signature: inspect.Signature, values: Sequence[Any], machine: Machine
+) -> Capture:
+    """What a machine makes of a call, in its session."""
+    session, lifter = machine.session, machine.lifter
+    session.stand_in = machine.stand_in
+    copy = lifter.lift(function, Source("object", session.name, function))
+    lifted = [
+        _argument(lifter, value, Source("argument", i, name=name), parameter)
+        for i, (value, (name, parameter)) in enumerate(
+            zip(values, signature.parameters.items(), strict=True)
+        )
+    ]
+    for guard in default_guards(function):
+        session.guard(guard)
+    returned = run(copy, signature, lifted)
+    try:
+        return finish(session, lifter, signature, returned)
+    except NbcompError as error:
+        if machine.root is None:
+            raise
+        raise stopped(machine.root, error) from None
+
+
+def _is_long(stop: Stopped | LongLoop) -> bool:
+    """Whether a loop is too long to be written out."""
+    return isinstance(stop if isinstance(stop, LongLoop) else stop.error, LongLoop)
+
+
 def _in_a_loop(stop: Stopped | LongLoop) -> bool:
-    """Whether a loop is too long to be written out, or one has come to what Python has to do."""
-    if isinstance(stop, LongLoop) or isinstance(stop.error, LongLoop):
-        return True
+    """Whether a loop has come to what Python has to do."""
+    if isinstance(stop, LongLoop):
+        return False
     return loop_around(location_of(stop.frame.f_code, stop.instruction.offset)) is not None
 
 

@@ -1,4 +1,5 @@
-"""Whether following the source of a function can have effects: decided before it is followed.
+"""Whether a function loops, and following its source can have effects: decided before it is
+followed.
 
 The whole-array way of `script` runs statements that it does not know as Python does.  Who asks for
 another way to capture a function whose source was not asked for must know that nothing is run
@@ -38,14 +39,21 @@ _FUNCTIONS = {
 }
 
 
-def has_no_effects(function: types.FunctionType, values: Iterable[Any]) -> bool:
-    """Whether a call with these arguments certainly only computes, and changes arrays.
+def loops_without_effects(function: types.FunctionType, values: Iterable[Any]) -> bool:
+    """Whether a call with these arguments loops, and certainly only computes, and changes arrays.
 
     Arguments are arrays and numbers; statements assign, branch and loop; what is called is a
     function of numbers, one of NumPy's that has an operator, a method of arrays, or another
     function like that.  Raises CaptureError where the source is not at hand.
     """
-    return all(map(_is_plain, values)) and _Reader(function, {function}).is_pure()
+    read = {function}
+    return (
+        all(map(_is_plain, values))
+        and _Reader(function, read).is_pure()
+        and any(
+            isinstance(n, ast.For | ast.While) for f in read for n in ast.walk(source_of(f).node)
+        )
+    )
 
 
 def _is_plain(value: Any) -> bool:
