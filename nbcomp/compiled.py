@@ -16,7 +16,7 @@ from nbcomp.frontend.result import bind, rebuild, resolve
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.control import exception
 from nbcomp.graph.ir import Graph
-from nbcomp.graph.passes.fusion import FusedGraph, Group
+from nbcomp.graph.passes.groups import FusedGraph, Group
 from nbcomp.loop.grammar import STATUS_BITS, Kernel, failures
 from nbcomp.loop.printer import print_kernel
 from nbcomp.lowering.program import KernelStep, LibraryStep, Program

@@ -19,7 +19,7 @@ from nbcomp.graph.control import Control
 from nbcomp.graph.interpreter import interpret as interpret_graph
 from nbcomp.graph.interpreter import lengths_in
 from nbcomp.graph.ir import Graph
-from nbcomp.graph.passes.fusion import FusedGraph
+from nbcomp.graph.passes.groups import FusedGraph
 from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.loop.interpreter import interpret as interpret_kernel
 from nbcomp.lowering.program import KernelStep, LibraryStep

@@ -29,7 +29,8 @@ from nbcomp.graph.branches import If, While, repeat
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Input
 from nbcomp.graph.passes.expand import expand
-from nbcomp.graph.passes.fusion import FusedGraph, fuse, separate
+from nbcomp.graph.passes.fusion import fuse, separate
+from nbcomp.graph.passes.groups import FusedGraph
 from nbcomp.graph.passes.in_place import in_place
 from nbcomp.graph.passes.layout import choose_layout
 from nbcomp.graph.passes.materialise import materialise

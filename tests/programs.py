@@ -17,7 +17,8 @@ from nbcomp.frontend.trace import capture
 from nbcomp.graph.interpreter import interpret
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Input
-from nbcomp.graph.passes.fusion import FusedGraph, Group, fuse
+from nbcomp.graph.passes.fusion import fuse
+from nbcomp.graph.passes.groups import FusedGraph, Group
 from nbcomp.graph.passes.products import call_products, choose_products
 from nbcomp.graph.verifier import verify
 from nbcomp.lowering.program import Program, lower_program

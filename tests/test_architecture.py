@@ -37,7 +37,7 @@ LATE = {
     ("nbcomp.graph.ir", "to_networkx"): {"nbcomp.graph.editable"},
     ("nbcomp.graph.op", "_expanded_type"): {"nbcomp.graph.ir"},
     ("nbcomp.graph.op", ""): {"nbcomp.graph.ir"},  # for the type checker
-    ("nbcomp.graph.passes.fusion", "__str__"): {"nbcomp.graph.printer"},
+    ("nbcomp.graph.passes.groups", "__str__"): {"nbcomp.graph.printer"},
     ("nbcomp.magics", "show_tuned"): {"nbcomp.display.tuning"},
     ("nbcomp.magics.cpus", "cpus"): {"nbcomp.measure.cpus"},
     ("nbcomp.magics.measuring", "on_cpus"): {"nbcomp.measure.cpus"},

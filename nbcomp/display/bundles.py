@@ -12,7 +12,7 @@ from itertools import groupby
 
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Input
-from nbcomp.graph.passes.outcome import Group
+from nbcomp.graph.passes.groups import Group
 
 LARGE_LAYER = 40  # nodes from which on a layer's own layers are shown in its place
 

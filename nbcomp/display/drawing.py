@@ -20,7 +20,7 @@ from nbcomp.display.bundles import Bundle, kernels, layers, lines, numbers
 from nbcomp.display.layout import Layout, Link, Point, layout
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Contract, Input, Library
-from nbcomp.graph.passes.outcome import Group
+from nbcomp.graph.passes.groups import Group
 from nbcomp.record import Location
 
 LARGEST = 300  # nodes drawn one by one

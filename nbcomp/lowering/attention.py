@@ -17,8 +17,8 @@ from collections.abc import Callable
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract, Reduce
 from nbcomp.graph.passes.attention import ROWS_BYTES
-from nbcomp.graph.passes.fusion import base_of
 from nbcomp.graph.passes.materialise import element_strides
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,

@@ -17,8 +17,9 @@ from collections.abc import Iterator
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import ChannelsLast, Piece, Piecewise
-from nbcomp.graph.passes.fusion import Group, base_of
+from nbcomp.graph.passes.groups import Group
 from nbcomp.graph.passes.materialise import element_strides
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,

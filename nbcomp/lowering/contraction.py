@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract
-from nbcomp.graph.passes.fusion import Group, base_of
+from nbcomp.graph.passes.groups import Group
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.bfloat16 import UINT16, widened
 from nbcomp.loop.grammar import Accumulate, Affine, Apply, Cast, Expr, Load, Store, const
 from nbcomp.lowering.elements import broadcast_index

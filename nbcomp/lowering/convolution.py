@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 
-from nbcomp.graph.passes.fusion import Group
+from nbcomp.graph.passes.groups import Group
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import Affine, Buffer, index_scale
 from nbcomp.lowering import windows

@@ -14,7 +14,7 @@ import numpy as np
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Elementwise, Reduce, Source, View
-from nbcomp.graph.passes.fusion import base_of
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.grammar import (
     Affine,
     Apply,

@@ -13,8 +13,9 @@ import numpy as np
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Contract, Source
-from nbcomp.graph.passes.fusion import Group, as_one, base_of, source_of
+from nbcomp.graph.passes.groups import Group
 from nbcomp.graph.passes.materialise import element_strides
+from nbcomp.graph.passes.operands import as_one, base_of, source_of
 from nbcomp.loop.grammar import (
     Affine,
     Block,

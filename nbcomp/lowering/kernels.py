@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.passes.fusion import Group
+from nbcomp.graph.passes.groups import Group
 from nbcomp.loop.grammar import (
     Buffer,
     Kernel,

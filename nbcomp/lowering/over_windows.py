@@ -13,8 +13,9 @@ from dataclasses import replace
 from itertools import product
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.passes.fusion import Group, base_of
+from nbcomp.graph.passes.groups import Group
 from nbcomp.graph.passes.materialise import element_strides
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from nbcomp.graph.op import Windowed
-from nbcomp.graph.passes.fusion import Group
+from nbcomp.graph.passes.groups import Group
 from nbcomp.loop.grammar import Affine, Buffer, affine
 from nbcomp.lowering import windows
 from nbcomp.lowering.elements import Index

@@ -13,7 +13,7 @@ from typing import Any
 from nbcomp.graph.control import Control, Loops, Result
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input, Library, View, is_kept
-from nbcomp.graph.passes.fusion import FusedGraph, Group
+from nbcomp.graph.passes.groups import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.passes.share import corresponding
 from nbcomp.graph.printer import node_names

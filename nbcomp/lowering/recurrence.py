@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from nbcomp.graph.ir import Node, topological
 from nbcomp.graph.op import Input, Recurrence
-from nbcomp.graph.passes.fusion import Group
+from nbcomp.graph.passes.groups import Group
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.loop.grammar import (
     Accumulate,

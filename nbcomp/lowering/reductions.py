@@ -9,7 +9,8 @@ import numpy as np
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract, Reduce
-from nbcomp.graph.passes.fusion import CHEAP, base_of, is_tiny
+from nbcomp.graph.passes.nests import CHEAP
+from nbcomp.graph.passes.operands import base_of, is_tiny
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,

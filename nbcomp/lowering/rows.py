@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract
-from nbcomp.graph.passes.fusion import CHEAP, base_of
+from nbcomp.graph.passes.nests import CHEAP
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.grammar import (
     Affine,
     Buffer,

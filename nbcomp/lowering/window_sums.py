@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Windowed
-from nbcomp.graph.passes.fusion import CHEAP, Group, base_of
+from nbcomp.graph.passes.groups import Group
+from nbcomp.graph.passes.nests import CHEAP
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.grammar import Affine, Buffer, Load, Store, const, neutral
 from nbcomp.lowering.elements import Index
 from nbcomp.lowering.group import GroupLowering

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from nbcomp.graph.op import Windowed
-from nbcomp.graph.passes.fusion import as_one
+from nbcomp.graph.passes.operands import as_one
 from nbcomp.loop.grammar import (
     Affine,
     Buffer,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nbcomp.graph.control import Loops, Result
 from nbcomp.graph.ir import Node
-from nbcomp.graph.passes.fusion import Group
+from nbcomp.graph.passes.groups import Group
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.loop.grammar import Buffer, Kernel, with_buffers
 from nbcomp.types import contiguous_strides

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import nbcomp
-from nbcomp.graph.passes.fusion import ROW_BYTES, SERIAL_SIZE, SIBLINGS, FusedGraph
+from nbcomp.graph.passes.fusion import SIBLINGS
+from nbcomp.graph.passes.groups import FusedGraph
+from nbcomp.graph.passes.legality import ROW_BYTES, SERIAL_SIZE
 from nbcomp.levels import levels
 from nbcomp.loop import interpreter
 from nbcomp.loop.grammar import Apply, Cast, Expr, Kernel, Select, Stmt

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nbcomp.graph.ir import Graph
-from nbcomp.graph.passes.outcome import Group
+from nbcomp.graph.passes.groups import Group
 from nbcomp.loop.grammar import Kernel
 from nbcomp.options import Options
 from nbcomp.origin import Listing

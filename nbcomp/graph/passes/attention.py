@@ -7,31 +7,19 @@ group is computed by blocks of rows, which never leave the cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract
+from nbcomp.graph.passes.drafts import Draft, Drafts
+from nbcomp.graph.passes.materialise import storage
 from nbcomp.record import Remark, overtaken, remark
 from nbcomp.sizes import is_open
 from nbcomp.types import FLOAT32, FLOAT64
 
 FEW_ROWS = 8  # queries: below, the products are those of vectors, whose operands are read once
 ROWS_BYTES = 256 << 10  # of the scores that a kernel keeps
-
-
-class Draft(Protocol):
-    """What there is to know of a group that is being built."""
-
-    nodes: list[Node]
-    space: tuple[int, ...]
-    axes: tuple[int, ...]
-    components: tuple[int, ...]
-
-    @property
-    def kind(self) -> str:
-        """What kind of loops it needs."""
 
 
 @dataclass(frozen=True)
@@ -43,23 +31,15 @@ class Attention:
     result: Node
 
 
-def attentions(
-    nodes: Iterable[Node],
-    group: Mapping[Node, Draft],
-    users: Callable[[Node], Iterator[Node]],
-    results: frozenset[Node],
-) -> Iterator[tuple[Attention, str]]:
-    """Every candidate, and why it cannot be one kernel (empty if it can).
-
-    users: who reads a node, through views.  results: what the program gives back.
-    """
-    for node in nodes:
-        if _wide_product(node) and node.inputs[0] in group:
-            rows = group[node.inputs[0]]
+def attentions(drafts: Drafts) -> Iterator[tuple[Attention, str]]:
+    """Every candidate among the groups, and why it cannot be one kernel (empty if it can)."""
+    for node in drafts.graph.nodes:
+        if _wide_product(node) and node.inputs[0] in drafts.group:
+            rows = drafts.group[node.inputs[0]]
             scores = [n for n in _read_by(rows) if _wide_product(n)]
             if _reduces_rows(rows) and len(scores) == 1:
                 found = Attention(scores[0], node.inputs[0], node)
-                yield found, _why_not(found, rows, users, results)
+                yield found, _why_not(found, rows, drafts)
 
 
 def _wide_product(node: Node) -> bool:
@@ -78,12 +58,7 @@ def _reduces_rows(rows: Draft) -> bool:
     return rows.kind == "reduce" and rows.axes == last and not rows.components
 
 
-def _why_not(
-    found: Attention,
-    rows: Draft,
-    users: Callable[[Node], Iterator[Node]],
-    results: frozenset[Node],
-) -> str:
+def _why_not(found: Attention, rows: Draft, drafts: Drafts) -> str:
     inside = {*rows.nodes, found.result}
     if found.result.type.dtype not in (FLOAT32, FLOAT64):
         return "its tiles are for float32 and float64"
@@ -95,8 +70,9 @@ def _why_not(
         return f"{rows.space[-2]} rows are too few to share what they read"
     if FEW_ROWS * rows.space[-1] * found.result.type.dtype.itemsize > ROWS_BYTES:
         return f"rows of {rows.space[-1]:,} scores do not stay in the cache"
+    results = set(map(storage, drafts.graph.outputs))
     for node in (found.scores, *rows.nodes):
-        if node in results or any(u not in inside for u in users(node)):
+        if node in results or any(u not in inside for u in drafts.real_users(node)):
             return f"{node.title} is needed whole elsewhere"
     if found.result.inputs[1] in inside:
         return "the second product needs all of the first"

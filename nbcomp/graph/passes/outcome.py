@@ -7,27 +7,14 @@ Knows groups once they are final; it must not decide anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Contract, Library, View
+from nbcomp.graph.passes.groups import Group
 from nbcomp.record import Remark
 from nbcomp.sizes import hint
 
 SHOWN = 4  # names in one remark
-
-
-class Group(Protocol):
-    """What is read of a fused group."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def nodes(self) -> tuple[Node, ...]: ...
-    @property
-    def outputs(self) -> tuple[Node, ...]: ...
 
 
 def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:

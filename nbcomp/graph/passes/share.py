@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Source, View
-from nbcomp.graph.passes.fusion import FusedGraph, Group
+from nbcomp.graph.passes.groups import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.record import remark
 from nbcomp.types import contiguous_strides
