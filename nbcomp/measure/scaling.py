@@ -201,4 +201,4 @@ def _estimate(point: Point, size: int) -> float:
     """Seconds a comparison at `size` would take at least, were the time linear in it."""
     c = point.comparison
     both = sum(t.low for t in (c.compiled, c.reference) if t)
-    return (2 + 2 * ROUNDS) * both * size / point.size + 2 * ROUNDS * REST
+    return (2 + 2 * ROUNDS) * both * size / point.size + ROUNDS * REST

@@ -23,9 +23,12 @@ Call = tuple[Function, Sequence[Any], Mapping[str, Any]]
 # Seconds one sample should last: far above the clock's resolution and the loop's cost.
 SAMPLE = 1e-3
 ROUNDS = 3  # turns of each side
-REST = 0.03  # seconds between turns: OpenBLAS's threads spin for 2^26 cycles
+REST = 0.15  # seconds between turns, at most: OpenBLAS's threads spin for up to 2^28 cycles
+NAP = 2e-3  # seconds, after each of which it is seen whether they still do
+IDLE = 0.25  # of a nap: processor time of threads that do nothing
 FEW = 3  # pairs of samples, below which a ratio is not told from 1
 DRIFT = 16  # calls in one sample of a function that changes its arguments, before they are restored
+COARSE = time.get_clock_info("process_time").resolution > NAP / 50
 BUSY = 0.2  # cores other programs may use before a report says that they disturbed
 
 
@@ -127,17 +130,17 @@ def alternate(
     """Time several calls in turn, so that a busy machine slows all of them alike.
 
     Each side rests before its turn, until the threads of the other side's libraries have gone to
-    sleep: those of OpenBLAS spin for that long after a product, and would take a core away.
+    sleep: those of OpenBLAS spin for a while after a product, and would take a core away.
     `restore`, one for each call, is run before each of its samples, which then are short.  rounds:
-    turns of each side (0: `ROUNDS`); rest: seconds between turns, for sides that leave no threads
-    behind (None: `REST`).  shortest: of each turn only the shortest sample counts, because other
-    programs only ever add.
+    turns of each side (0: `ROUNDS`); rest: seconds between turns at most, 0 for sides that leave no
+    threads behind (None: `REST`).  shortest: of each turn only the shortest sample counts, because
+    other programs only ever add.
     Returns for each call its timing and its samples, in the order they were taken.
     """
     samples: list[list[float]] = [[] for _ in calls]
     rounds = rounds or ROUNDS
     rest = (REST if rest is None else rest) if len(calls) > 1 else 0.0
-    block = max(seconds / (rounds * len(calls)) - rest, 2 * SAMPLE)
+    block = max(seconds / (rounds * len(calls)) - min(rest, NAP), 2 * SAMPLE)
     with no_collection():
         loops = [_loops(*call, min(SAMPLE, seconds / 10)) for call in calls]
         if restore:
@@ -145,11 +148,22 @@ def alternate(
         before = restore or [_nothing] * len(calls)
         for _ in range(rounds):
             for call, count, taken, ready in zip(calls, loops, samples, before, strict=True):
-                time.sleep(rest)
+                settle(rest)
                 _sample(*call, 1)  # wakes this side's own threads
                 turn = list(_block(call, count, block, ready))
                 taken.extend([min(turn)] if shortest else turn)
     return [(timing_of(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
+
+
+def settle(most: float) -> None:
+    """Wait until no thread of this process computes any more, `most` seconds at the longest."""
+    end = time.perf_counter() + most
+    while time.perf_counter() < end:
+        start, used = time.perf_counter(), time.process_time()
+        time.sleep(NAP)
+        used = time.process_time() - used
+        if not COARSE and used < IDLE * (time.perf_counter() - start):
+            return
 
 
 def _nothing() -> None:

@@ -116,7 +116,8 @@ _OBJECTS: dict[str, Any] = {
     "None": None, "True": True, "ReferenceError": ReferenceError,
     "LeftToPython": LeftToPython, "MISSING": MISSING,
 }  # fmt: skip
-_LIBRARY = ("malloc", "free", "madvise")  # of the C library; null where it has none
+# Of the C library; null where it has none.
+_LIBRARY = ("malloc", "free", "madvise", "sched_getcpu", "sched_setaffinity")
 _CONNECTED = ("start_pool", "handler")  # objects of `pool` and `memory`, filled in by them
 RARE = (  # our own functions that the entry calls
     "check", "disjoint", "prepare", "give_arena", "output", "segments", "pack", "fail", "slow",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ _guard = threading.Lock()  # one thread at a time starts or stops workers
 _threads: list[threading.Thread] = []
 _immortal: list[object] = []  # worker blocks: small, and a late reader may still look at one
 _wanted: int | None = None
+_FEW_CORES = 16
 _STACK = 8 << 20  # bytes, as a main thread has: kernels keep tiles on the stack
 _exiting = False
 
@@ -90,22 +92,43 @@ def start() -> None:
             pool[name] = 0
         pool["lock"] = pool["lock"] or _new_lock()
         pool["workers"], pool["count"] = address(workers), 0
-        pool["count"] = _spawn(native, count)
+        pool["count"] = _spawn(native, workers[:count])
+        _keep_apart(pool, int(pool["count"]))
         native.pool_started["value"] = 1
         _let_jobs_in(native)
 
 
-def _spawn(native: Library, count: int) -> int:
-    """Start up to `count` workers; a system that gives fewer threads gets fewer."""
+def _keep_apart(pool: Any, count: int) -> None:
+    """Tell the pool the cores there are, if it is for it to say which workers run on.
+
+    That is so on Linux, where all but one of a few cores have a worker: where there are more cores
+    than that, the system finds an idle one, and telling many workers would take long.
+    """
+    pool["cores"], pool["bytes"], pool["home"] = 0, 0, -1
+    if sys.platform != "linux":
+        return
+    cores = os.sched_getaffinity(0)
+    if not 1 <= count < len(cores) == count + 1 <= _FEW_CORES:
+        return
+    allowed = np.zeros((max(cores) // 64 + 1) * 64, np.uint8)
+    allowed[list(cores)] = 1
+    bits = np.packbits(allowed, bitorder="little")
+    _immortal.append(bits)
+    pool["cores"], pool["bytes"] = address(bits), bits.nbytes
+
+
+def _spawn(native: Library, workers: Any) -> int:
+    """Start up to so many workers; a system that gives fewer threads gets fewer."""
     run = native.function("pool_worker", None, ctypes.c_int64, gil=False)
     default = threading.stack_size(_STACK)
-    for number in range(count):
+    for number, worker in enumerate(workers):
         name = f"nbcomp-{number + 1}"
         thread = threading.Thread(target=run, args=(number,), name=name, daemon=True)
         try:
             thread.start()
         except RuntimeError:
             break
+        worker["thread"] = thread.native_id
         _threads.append(thread)
     threading.stack_size(default)
     return len(_threads)

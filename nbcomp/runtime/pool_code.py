@@ -5,6 +5,10 @@ open. The caller opens it, wakes sleepers, takes chunks itself, closes the gate 
 inside; a worker that wakes too late finds it closed, so nobody ever waits for a sleeper.  Workers
 spin briefly for the next job, then sleep on a CPython thread lock: a plain semaphore that needs no
 GIL, everywhere.
+
+Workers keep off the core the caller is on.  Left to itself, a system whose other cores look busy
+(OpenBLAS's threads spin for a tenth of a second after every product) queues a worker behind the
+caller, who then does all the work while the worker waits for it to be done.
 """
 
 from __future__ import annotations
@@ -39,8 +43,10 @@ POOL = _lines(
     {"next": "i8"},  # the next iteration to hand out
     {"function": "u8", "buffers": "u8", "params": "u8", "end": "i8", "grain": "i8", "status": "i8"},
     {"busy": "i8", "waiting": "i8", "lock": "u8", "workers": "u8", "count": "i8", "wanted": "i8"},
+    # The cores there are, a bit each, in so many bytes (null: workers run anywhere); the caller's.
+    {"cores": "u8", "bytes": "i8", "home": "i8"},
 )
-WORKER = _lines({"asleep": "i8", "lock": "u8"})
+WORKER = _lines({"asleep": "i8", "lock": "u8", "thread": "i8"})
 
 GLOBALS = f"""@pool = global [{POOL.itemsize} x i8] zeroinitializer, align 64
 @pool_started = global i64 0"""
@@ -48,7 +54,7 @@ GLOBALS = f"""@pool = global [{POOL.itemsize} x i8] zeroinitializer, align 64
 
 def emit() -> list[str]:
     """The definitions; the module must also hold `@api`."""
-    return [_run(), _share(), _worker(), _wake(), _lock(), _unlock()]
+    return [_run(), _share(), _worker(), _wake(), _keep_off(), _lock(), _unlock()]
 
 
 def _pool(f: Function, name: str) -> Value:
@@ -111,6 +117,33 @@ def _wake() -> str:
     return f.text()
 
 
+def _keep_off() -> str:
+    """Give all workers the cores but the one that the caller has moved to."""
+    f = Function("pool_keep_off", "void", "internal")
+    cores = _pool(f, "cores").load("ptr")
+    f.goto_if(cores.is_(0), "done")
+    core = call(f, "sched_getcpu", "i32").integer()
+    home = _pool(f, "home")
+    f.goto_if(core.is_(home.load("i64")), "done")
+    home.store(core)
+    size = _pool(f, "bytes").load("i64")
+    place = core >> 3
+    f.goto_if((place >= size) | (core < 0), "done")
+    among = cores.at(place).load("i8")
+    bit = f.value(f"trunc i64 {core.text} to i8", "i8") & 7
+    bit = f.value(f"shl i8 1, {bit.text}", "i8")
+    cores.store(among & (bit ^ -1), place)
+    workers = _pool(f, "workers").load("ptr")
+    with f.count(_pool(f, "count").load("i64")) as i:
+        thread = workers.at(i * WORKER.itemsize).field(WORKER, "thread")
+        thread = f.value(f"trunc {thread} to i32", "i32")
+        call(f, "sched_setaffinity", "i32", thread, size, cores)
+    cores.store(among, place)
+    f.label("done")
+    f.give()
+    return f.text()
+
+
 def _share() -> str:
     """Take chunks of the open job until there are none; a status other than 0 stops everybody."""
     f = Function("pool_share", "void", "internal")
@@ -154,6 +187,7 @@ def _run() -> str:
     chunks = f.value(f"udiv {end - begin - 1}, {grain.text}", "i64")
     _pool(f, "wanted").store(f.select(chunks < limit, chunks, limit))
     _pool(f, "next").store(begin)
+    f.call("pool_keep_off", "void")
     _set(f, _pool(f, "gate"), _OPEN)
     _update(f, "add", _pool(f, "epoch"), 1)
     f.call("pool_wake", "void", 0)

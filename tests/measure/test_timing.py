@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import threading
+
+import pytest
 
 from nbcomp.measure import timing
 
@@ -43,3 +46,21 @@ def test_of_a_turn_the_shortest_sample_may_count() -> None:
         [(work, (), {}), (work, (), {})], seconds=0.2, rounds=5, rest=0.0, shortest=True
     )
     assert [len(samples) for _, samples in found] == [5, 5]
+
+
+@pytest.mark.skipif(timing.COARSE, reason="the clock of processor time is too coarse")
+def test_a_turn_waits_for_threads_that_still_compute() -> None:
+    done = threading.Event()
+
+    def spin() -> None:
+        total = 0
+        for number in range(3_000_000):
+            total += number
+        done.set()
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    timing.settle(60.0)
+    assert done.is_set()
+    thread.join()
+    timing.settle(60.0)  # and not longer

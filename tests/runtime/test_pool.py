@@ -94,6 +94,29 @@ def test_workers_wake_from_sleep() -> None:
         threading.Event().wait(0.002)  # long enough for workers to fall asleep
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="affinities of threads are Linux's")
+def test_workers_keep_off_the_core_of_the_caller() -> None:
+    cores = os.sched_getaffinity(0)
+    if not 2 <= len(cores) <= 16:
+        pytest.skip("with one core there is no other, with many the system finds an idle one")
+    pool.set_threads(len(cores))
+    f, x = _function(_sums(64, 10, 1)).callable, np.ones(640)
+    f(x)
+    workers = [t.native_id for t in threading.enumerate() if t.name.startswith("nbcomp-")]
+    assert len(workers) == len(cores) - 1
+    try:
+        for core in sorted(cores):
+            os.sched_setaffinity(0, {core})  # of this thread
+            assert f(x).tolist() == [10] * 64
+            assert all(os.sched_getaffinity(w or 0) == cores - {core} for w in workers)
+    finally:
+        os.sched_setaffinity(0, cores)
+    pool.set_threads(len(cores) + 1)
+    f(x)
+    workers = [t.native_id for t in threading.enumerate() if t.name.startswith("nbcomp-")]
+    assert all(os.sched_getaffinity(w or 0) == cores for w in workers)
+
+
 def test_a_status_of_one_chunk_is_the_status_of_the_step() -> None:
     def failed(args: Any, plan: Plan, number: int, status: int) -> tuple[int, int]:
         return number, status
