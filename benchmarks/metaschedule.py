@@ -4,7 +4,8 @@
 
 The peer is a Python with TVM, which searches in a process of its own (`metaschedule_peer`); both
 searches begin when their processes are there.  The table has the best of each after so many seconds
-and at the end, as each measures it, and how many candidates were timed.
+and at the end, as each measures it, and how many candidates were timed; candidates of the peer's
+that could not be built or run are counted above it, with the exception.
 """
 
 from __future__ import annotations
@@ -56,8 +57,11 @@ def peers(python: str, name: str, seconds: float) -> tuple[Points, float]:
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     points = [(line["at"], line["best"]) for line in lines if "at" in line]
     final = next((line["final"] for line in lines if "final" in line), math.inf)
-    if final == math.inf and errors:
-        print(f"the peer on {name}: {errors.strip().splitlines()[-1]}")
+    said = [line["failed"] for line in lines if "failed" in line]
+    if final == math.inf and errors.strip():
+        said.append(errors.strip().splitlines()[-1])
+    for words in said:
+        print(f"the peer on {name}: {words}")
     return points, min(final, points[-1][1]) if points else final
 
 

@@ -36,6 +36,17 @@ class VerifyError(NbcompError):
     """An IR broke one of its own rules: a fault in nbcomp, never in the user's program."""
 
 
+class LoopKindError(VerifyError):
+    """How a loop runs does not fit where it is: a step of a schedule may have moved it there.
+
+    reason: why not, in a few words.
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class PassError(NbcompError):
     """A pass failed; names it and the passes that ran before it."""
 

@@ -44,6 +44,7 @@ LATE = {
     ("nbcomp.magics.schedules", "schedule"): {
         "nbcomp.display.trial",
         "nbcomp.measure.schedules",
+        "nbcomp.schedule.canonical",
         "nbcomp.schedule.language",
     },
     ("nbcomp.magics.searching", "tuned"): {

@@ -41,6 +41,8 @@ class TrialReport:
             lines.append(f"{times} with the default schedule: {words}, same result")
         if trial.since:
             lines.append(f"against the schedule in use before: {change_words(trial.since)}")
+        if trial.ahead:
+            lines.append(f"against the best tried before: {change_words(trial.ahead)}")
         if disturbed := others_words(trial.others):
             lines.append(disturbed)
         if self.adopted:
@@ -80,6 +82,8 @@ class TrialReport:
         made = trial.made
         parts.append(fold("The loops after", pre(str(made.kernel), "loop"), opened=True))
         parts.append(fold("Assembly", pre(kernel_text(made, "asm"), "asm")))
+        saved = trial.schedule.of(made.lowered).to_json()
+        parts.append(fold("The schedule as JSON", pre(saved, "python")))
         return root("".join(parts))
 
     def _repr_mimebundle_(

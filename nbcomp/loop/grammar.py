@@ -357,6 +357,8 @@ def loop_var(name: str) -> Affine:
 def index_add(a: Expr, b: Expr) -> Expr:
     """a + b, folded when both are affine."""
     if isinstance(a, Affine) and isinstance(b, Affine):
+        if not (a.terms and b.terms):
+            return Affine(INT64, a.terms or b.terms, a.constant + b.constant)
         terms = dict(a.terms)
         for var, factor in b.terms:
             terms[var] = terms.get(var, 0) + factor
@@ -367,7 +369,10 @@ def index_add(a: Expr, b: Expr) -> Expr:
 def index_scale(a: Expr, factor: int, offset: int = 0) -> Expr:
     """factor*a + offset, folded when a is affine."""
     if isinstance(a, Affine):
-        return affine(a.constant * factor + offset, **{v: f * factor for v, f in a.terms})
+        constant = a.constant * factor + offset
+        if factor.__class__ is int and factor:  # no term becomes 0, and their order stays
+            return Affine(INT64, tuple([(v, f * factor) for v, f in a.terms]), constant)
+        return affine(constant, **{v: f * factor for v, f in a.terms})
     scaled = a if factor == 1 else Apply(INT64, "multiply", (a, affine(factor)))
     return scaled if offset == 0 else Apply(INT64, "add", (scaled, affine(offset)))
 

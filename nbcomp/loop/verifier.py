@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from nbcomp.errors import VerifyError
+from nbcomp.errors import LoopKindError, VerifyError
 from nbcomp.loop.grammar import (
     EXTRA,
     Accumulate,
@@ -75,6 +75,11 @@ class _Checker:
         text = print_kernel(self.kernel, mark=stmt)
         raise VerifyError(f"kernel {self.kernel.name}: {why}\n{text}")
 
+    def misplaced(self, loop: For, why: str) -> None:
+        """Raise for a loop that cannot run so where it is."""
+        text = print_kernel(self.kernel, mark=loop)
+        raise LoopKindError(f"kernel {self.kernel.name}: {why}\n{text}", f"{why}: {loop.var}")
+
     def body(self, body: tuple[Stmt, ...], bound: set[str], top: bool = False) -> None:
         scope, outer = set(bound), dict(self.buffers)
         for stmt in body:
@@ -140,17 +145,17 @@ class _Checker:
     def loop(self, stmt: For, scope: set[str], top: bool) -> None:
         self.bind(stmt, stmt.var, scope)
         if stmt.kind == "parallel" and not top:
-            self.fail(stmt, "a parallel loop inside another statement")
+            self.misplaced(stmt, "a parallel loop inside another statement")
         if stmt.extent.dtype != INT64:
             self.fail(stmt, "an extent that is not int64")
         if stmt.kind == "unroll" and not (
             isinstance(stmt.extent, Affine) and not stmt.extent.terms
         ):
-            self.fail(stmt, "a loop to write out whose extent is not a constant")
+            self.misplaced(stmt, "a loop to write out whose extent is not a constant")
         if stmt.kind == "vector" and any(
             isinstance(s, For) and s.kind == "vector" for s in walk(stmt.body)
         ):
-            self.fail(stmt, "a vector loop inside a vector loop")
+            self.misplaced(stmt, "a vector loop inside a vector loop")
         if stmt.kind == "instruction":
             self.instruction(stmt)
         self.body(stmt.body, scope | {stmt.var})
@@ -161,7 +166,7 @@ class _Checker:
         try:
             match(INTRINSICS[stmt.instruction], stmt)
         except Mismatch as why:
-            self.fail(stmt, str(why))
+            self.misplaced(stmt, str(why))
 
     def call(self, stmt: Call) -> None:
         if stmt.fn not in LIBRARY:

@@ -21,6 +21,7 @@ class ScheduleMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self.notebook = shell
+        self.best: dict[str, tuple[float, Any]] = {}  # tried here: by kernel, over the default
 
     @magic_arguments()
     @argument("call", nargs="+", help="a call such as f(x, y)")
@@ -32,10 +33,12 @@ class ScheduleMagics(Magics):
     def schedule(self, line: str, cell: str) -> Any:
         """Play the steps of the cell on a kernel, check the result and time it.
 
-        A step a line, such as `split("i", 64)` or `vectorize("j", unroll=2)`.
+        A step a line, such as `split("i", 64)` or `vectorize("j", unroll=2)`; or a schedule that
+        was saved as JSON.
         """
         from nbcomp.display.trial import TrialReport  # brings the compiler: not when loaded
-        from nbcomp.measure.schedules import try_schedule
+        from nbcomp.measure.schedules import kernel_named, try_schedule
+        from nbcomp.schedule.canonical import canonical
         from nbcomp.schedule.language import parse
 
         __tracebackhide__ = True
@@ -53,17 +56,17 @@ class ScheduleMagics(Magics):
             names = [k.name for k in compiled.kernels]
             if not args.kernel and len(names) != 1:
                 raise UsageError(f"--kernel: which one? {compiled.name} has {', '.join(names)}")
+            name = args.kernel or names[0]
             try:
-                trial = try_schedule(
-                    compiled,
-                    args.kernel or names[0],
-                    steps,
-                    call.args,
-                    call.kwargs,
-                    seconds=args.seconds,
-                )
+                known = canonical(kernel_named(compiled, name).lowered)
+                share, best = self.best.get(known.digest, (1.0, None))
+                rival = known.own(best) if best else None
+                what = (compiled, name, steps, call.args, call.kwargs)
+                trial = try_schedule(*what, seconds=args.seconds, rival=rival)
             except ScheduleError as error:
                 raise UsageError(str(error)) from None
+            if trial.same and trial.change and trial.change.median < share:
+                self.best[known.digest] = trial.change.median, known.told(steps)
             adopt = args.adopt and trial.same
             if adopt:
                 call.function.adopt(compiled, trial.compiled)

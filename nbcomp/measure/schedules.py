@@ -1,6 +1,7 @@
 """A schedule somebody wrote, tried on a kernel: played step by step, checked, timed.
 
-It is timed in turn with the default schedule and with the one in use.  Knows compilations and
+It is timed in turn with the default schedule, with the one in use, and with the best that was tried
+before.  Knows compilations and
 schedules; it must not know how a trial is shown.
 """
 
@@ -40,8 +41,9 @@ class Trial:
 
     compiled: the program with it.  default, own: seconds of a call with the default schedule and
     with this one; change: own over default, with its spread.  in_use: the schedule that the program
-    had before, if it was not the default one, and since: own over that.  same: the answer is
-    NumPy's.  note: why it was not timed.  others: cores that other programs kept busy.
+    had before, if it was not the default one, and since: own over that.  ahead: own over the best
+    that was tried before, if it is another one.  same: the answer is NumPy's.  note: why it was not
+    timed.  others: cores that other programs kept busy.
     """
 
     kernel: str
@@ -52,6 +54,7 @@ class Trial:
     own: Timing | None = None
     change: Ratio | None = None
     since: Ratio | None = None
+    ahead: Ratio | None = None
     same: bool = True
     note: str = ""
     others: float = 0.0
@@ -71,11 +74,12 @@ def try_schedule(
     reference: Callable[..., Any] | None = None,
     seconds: float = 2.0,
     say: Say = lambda _: None,
+    rival: Schedule | None = None,
 ) -> Trial:
     """Play a schedule on a kernel as it was lowered, and time the program with it.
 
     Raises ScheduleError where there is no such kernel or a step is not legal.  The answer is
-    compared with NumPy's first; a wrong one is not timed.
+    compared with NumPy's first; a wrong one is not timed.  rival: the best that was tried before.
     """
     lowered = kernel_named(compiled, kernel).lowered
     steps = tuple(_played(lowered, schedule))
@@ -84,7 +88,8 @@ def try_schedule(
     base = replace(compiled.options, schedules=others).leaving("tuned")
     given = others != compiled.options.schedules or compiled.tuned
     in_use = compiled.options if given else base
-    choices = list(dict.fromkeys((base, made.options, in_use)))
+    best = base if rival is None else compiled.options.scheduling(kernel, rival)
+    choices = list(dict.fromkeys((base, made.options, in_use, best)))
     compiling = max(compiled.compile_seconds, made.compile_seconds)
     variants, neighbours = measure_variants(
         compiled, choices, args, kwargs, reference, seconds + 2 * compiling, say
@@ -99,7 +104,8 @@ def try_schedule(
         default.timing,
         own.timing,
         _change(own, default),
-        _since(own, found, in_use, base),
+        _over(own, found, in_use, base),
+        _over(own, found, best, base),
         own.same,
         own.note,
         neighbours,
@@ -116,10 +122,11 @@ def _change(own: Variant, other: Variant) -> Ratio | None:
     return ratio(own.samples, other.samples) if own.samples and other.samples else None
 
 
-def _since(
-    own: Variant, found: Mapping[Options, Variant], in_use: Options, base: Options
+def _over(
+    own: Variant, found: Mapping[Options, Variant], other: Options, base: Options
 ) -> Ratio | None:
-    return None if in_use == base else _change(own, found[in_use])
+    """The time of a schedule over that of another one that is not the default."""
+    return None if other == base or found[other] is own else _change(own, found[other])
 
 
 def kernel_named(compiled: Compiled, name: str) -> CompiledKernel:

@@ -6,9 +6,10 @@ axis (or in memory) an iteration moves further than the accesses of a single ite
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from nbcomp.errors import ScheduleError
 from nbcomp.loop.cost import extent_of
 from nbcomp.loop.grammar import (
     Accumulate,
@@ -33,9 +34,11 @@ from nbcomp.loop.grammar import (
     walk,
     walk_expr,
 )
+from nbcomp.loop.printer import print_expr
 from nbcomp.sizes import Size
 
 ANYWHERE = 1 << 62
+WORDS = 4  # accesses that a refusal names
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,32 @@ class _Access:
     fn: str | None
     spread: tuple[int, ...] = ()
 
+    def __str__(self) -> str:
+        place = ", ".join(map(print_expr, self.indices))
+        how = "read" if self.fn is None else "added to" if self.fn else "written"
+        return f"{self.buffer.name}[{place}] is {how}"
 
-def conflict(loop: For, sums: bool = True) -> str:
-    """What keeps the iterations of a loop from running in any order; empty if nothing does.
+
+def conflict(loop: For, sums: bool = True) -> ScheduleError | None:
+    """What keeps the iterations of a loop from running in any order, to be raised; None if nothing
+    does.
 
     sums: an accumulation may be reordered and split, as long as nobody reads it in the loop.
     """
+    for found, added in _shared(loop):
+        if added and sums:
+            continue
+        how = "add to the same elements of" if added else "are not independent: they share"
+        which = ", ".join(dict.fromkeys(map(str, found[:WORDS])))
+        return ScheduleError(
+            f"iterations of {loop.var} {how} {found[0].buffer.name} ({which})",
+            hint=_independent(loop, sums),
+        )
+    return None
+
+
+def _shared(loop: For) -> Iterator[tuple[list[_Access], bool]]:
+    """The accesses to each buffer that iterations share, and whether all of them add to it."""
     own = {s.buffer.memory for s in walk(loop.body) if isinstance(s, Alloc)}
     accesses: dict[str, list[_Access]] = {}
     for stmt in walk(loop.body):
@@ -68,11 +91,14 @@ def conflict(loop: For, sums: bool = True) -> str:
         if all(a.fn is None for a in found) or _apart(found, loop.var, reach):
             continue
         fn = found[0].fn
-        added = bool(fn) and all(a.fn == fn for a in found)
-        if not (added and sums):
-            how = "add to the same elements of" if added else "are not independent: they share"
-            return f"iterations of {loop.var} {how} {found[0].buffer.name}"
-    return ""
+        yield found, bool(fn) and all(a.fn == fn for a in found)
+
+
+def _independent(loop: For, sums: bool) -> str:
+    """Which of the loops inside may run in any order instead, in words."""
+    inside = [s for s in walk(loop.body) if isinstance(s, For)]
+    free = [s.var for s in inside if all(added and sums for _, added in _shared(s))]
+    return f"the iterations of {', '.join(free)} may run in any order" if free else ""
 
 
 def _most(loop: For) -> int:

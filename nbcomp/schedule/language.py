@@ -13,17 +13,20 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 
-from nbcomp.errors import ScheduleError
+from nbcomp.errors import LoopKindError, ScheduleError
 from nbcomp.loop.grammar import For, Kernel, walk
 from nbcomp.loop.verifier import verify
 from nbcomp.schedule import steps
+from nbcomp.version import VERSION
 
 FORMAT = 1  # of the JSON
+LARGEST = 1 << 31  # number in a step: more than any loop has iterations
 Argument = int | str
 
 
@@ -45,13 +48,25 @@ class Step:
 
     def __call__(self, kernel: Kernel) -> Kernel:
         """The kernel after this step; ScheduleError says where it is not legal."""
-        return verify(self.taken(kernel))
+        return _checked(self, self.taken(kernel))
 
     def taken(self, kernel: Kernel) -> Kernel:
         """The same, left to the caller to be verified: of many steps the last kernel is enough."""
         made = getattr(steps, self.name)(kernel, *self.arguments, **dict(self.options))
         assert isinstance(made, Kernel)
         return made
+
+
+def _checked(step: object, kernel: Kernel) -> Kernel:
+    """The kernel after a step; ScheduleError where a loop that was vector, parallel or written out
+    cannot be so any more."""
+    try:
+        return verify(kernel)
+    except LoopKindError as error:
+        raise ScheduleError(
+            f"{step}: there would be {error.reason}",
+            hint="steps that shape a nest come before those that say how its loops run",
+        ) from None
 
 
 def _literal(value: Argument) -> str:
@@ -75,6 +90,8 @@ def _check(step: Step) -> None:
             if type(one) is not wanted:
                 what = "a name in quotes" if wanted is str else "a whole number"
                 raise ScheduleError(f"{step.name}{signature}: {name} is {what}, not {one!r}")
+            if isinstance(one, int) and abs(one) > LARGEST:
+                raise ScheduleError(f"{step.name}{signature}: {name} is too large: {one:,}")
 
 
 @cache
@@ -101,15 +118,19 @@ class Schedule:
         Raises ScheduleError, naming the step, where it is not legal on this kernel, and before the
         first step where the kernel is not one of the structure the schedule was written for.
         """
-        for step, made in self._taken(kernel):
-            yield step, verify(made)
+        for number, (step, made) in enumerate(self._taken(kernel), 1):
+            yield step, _checked(f"step {number}, {step}", made)
 
     def __call__(self, kernel: Kernel) -> Kernel:
         """The kernel after all steps; raises as `play` does."""
         made = kernel
         for _, made in self._taken(kernel):  # noqa: B007
             pass
-        return verify(made)
+        try:
+            return verify(made)
+        except LoopKindError:
+            deque(self.play(kernel), maxlen=0)  # which says what step it was
+            raise
 
     def _taken(self, kernel: Kernel) -> Iterator[tuple[Step, Kernel]]:
         if self.structure and (why := difference(self.structure, structure(kernel))):
@@ -118,7 +139,8 @@ class Schedule:
             try:
                 kernel = step.taken(kernel)
             except ScheduleError as error:
-                raise ScheduleError(f"step {number}, {step}: {error}") from None
+                words = f"step {number}, {step}: {error.message}"
+                raise ScheduleError(words, hint=error.hint) from None
             yield step, kernel
 
     def of(self, kernel: Kernel) -> Schedule:
@@ -131,31 +153,44 @@ class Schedule:
             {"step": s.name, "arguments": list(s.arguments), "options": dict(s.options)}
             for s in self.steps
         ]
-        data = {"format": FORMAT, "structure": list(self.structure), "steps": rows}
+        structure = list(self.structure)
+        data = {"format": FORMAT, "version": VERSION, "structure": structure, "steps": rows}
         return json.dumps(data, indent=1, ensure_ascii=False)
 
 
 def from_json(text: str) -> Schedule:
-    """The schedule in a JSON text; ScheduleError where it is none, or of a newer format."""
+    """The schedule in a JSON text; ScheduleError where it is none, of another format, or saved by
+    another version, whose steps may mean something else."""
     try:
         data = json.loads(text)
         version, rows, known = data["format"], data["steps"], data["structure"]
         if version != FORMAT:
             raise ScheduleError(f"a schedule of format {version}; this version reads {FORMAT}")
-        made = [Step(r["step"], tuple(r["arguments"]), tuple(r["options"].items())) for r in rows]
-        return Schedule(tuple(made), tuple(map(str, known)))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        made = [Step(r["step"], (*r["arguments"],), (*r["options"].items(),)) for r in rows]
+        schedule = Schedule(tuple(made), tuple(map(str, known)))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, ScheduleError):
             raise
         raise ScheduleError(f"not a saved schedule: {error}") from None
+    if (saved := data.get("version", VERSION)) != VERSION:
+        raise ScheduleError(
+            f"the schedule was saved by version {saved} of nbcomp; this is {VERSION}",
+            hint=f"to use it all the same, take its steps anew:\n{schedule}",
+        )
+    return schedule
 
 
 def parse(text: str) -> Schedule:
-    """The schedule that is written in a text, one call a line; ScheduleError names the line."""
+    """The schedule that is written in a text, one call a line, or saved as JSON; ScheduleError
+    names the line."""
+    if text.lstrip().startswith("{"):
+        return from_json(text)
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
         raise ScheduleError(f"line {error.lineno}: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested without end
+        raise ScheduleError(f"not a schedule: {error}") from None
     return Schedule(tuple(_step_of(statement) for statement in tree.body))
 
 
@@ -167,12 +202,12 @@ def _step_of(statement: ast.stmt) -> Step:
     try:
         arguments = tuple(ast.literal_eval(a) for a in call.args)
         options = tuple((k.arg or "", ast.literal_eval(k.value)) for k in call.keywords)
-    except ValueError:
+    except (ValueError, TypeError):
         raise ScheduleError(f"{where}: arguments are names in quotes and whole numbers") from None
     try:
         return Step(call.func.id, arguments, options)
     except ScheduleError as error:
-        raise ScheduleError(f"{where}: {error}") from None
+        raise ScheduleError(f"{where}: {error.message}", hint=error.hint) from None
 
 
 def structure(kernel: Kernel) -> tuple[str, ...]:

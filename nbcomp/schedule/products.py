@@ -34,8 +34,7 @@ from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.blocking import LINE, Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
-from nbcomp.schedule.rewriting import find, loop_names
-from nbcomp.schedule.steps.memory import NEAR
+from nbcomp.schedule.rewriting import NEAR, find, loop_names
 from nbcomp.sizes import Size, hint
 
 HEIGHTS = {64: 8, 32: 6, 16: 6}  # rows of a tile, by bytes of a vector

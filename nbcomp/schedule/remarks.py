@@ -93,7 +93,7 @@ def interleaved(kernel: Kernel, loop: For, count: int, machine: Machine) -> None
 
 def not_vectorized(kernel: Kernel, loop: For, why: ScheduleError) -> None:
     """A loop stays as it is."""
-    remark("missed", "vectorize", f"one element at a time: {why}", _place(kernel, loop))
+    remark("missed", "vectorize", f"one element at a time: {why.message}", _place(kernel, loop))
 
 
 def parallel(kernel: Kernel, loop: For, alone: bool, machine: Machine) -> None:
@@ -111,7 +111,7 @@ def parallel(kernel: Kernel, loop: For, alone: bool, machine: Machine) -> None:
 
 def not_parallel(kernel: Kernel, loop: For, why: ScheduleError) -> None:
     """One core runs all of a loop."""
-    remark("missed", "parallel", f"on one core: {why}", _place(kernel, loop))
+    remark("missed", "parallel", f"on one core: {why.message}", _place(kernel, loop))
 
 
 def short(kernel: Kernel, loop: For) -> None:

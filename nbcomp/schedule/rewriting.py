@@ -12,6 +12,7 @@ from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
     Alloc,
+    Apply,
     Block,
     Buffer,
     Expr,
@@ -31,7 +32,11 @@ from nbcomp.loop.grammar import (
     walk,
     walk_expr,
 )
+from nbcomp.loop.printer import print_expr
+from nbcomp.sizes import Size
 from nbcomp.types import INT64
+
+NEAR = 256 << 10  # bytes a kernel may keep in one local: its stack
 
 
 def loop_names(kernel: Kernel) -> list[str]:
@@ -80,14 +85,50 @@ def only_loop(found: For, inner: str) -> For:
     """The loop `inner`, if it is all there is in a loop."""
     if len(found.body) == 1 and isinstance(found.body[0], For) and found.body[0].var == inner:
         return found.body[0]
-    raise ScheduleError(f"{inner} is not the only statement of {found.var}")
+    beside = [s.var for s in found.body if isinstance(s, For)]
+    hint = f"the loops right inside {found.var} are {', '.join(beside)}" if beside else ""
+    if inner in beside:
+        hint = f'distribute("{found.var}") gives each statement of {found.var} a loop of its own'
+    raise ScheduleError(f"{inner} is not the only statement of {found.var}", hint=hint)
 
 
 def constant_extent(found: For) -> int:
     """The number of iterations of a loop; ScheduleError where it is not the same each time."""
     if not isinstance(found.extent, Affine) or found.extent.terms:
-        raise ScheduleError(f"the extent of {found.var} is not a constant")
+        raise ScheduleError(
+            f"the extent of {found.var} is not a constant: {print_expr(found.extent)}",
+            hint=_rest(found.extent),
+        )
     return found.extent.constant
+
+
+def _rest(extent: Expr) -> str:
+    """What to do about an extent that is cut short in the last of the blocks of a loop."""
+    if not isinstance(extent, Apply) or extent.fn != "minimum":
+        return ""
+    whole, left = extent.args
+    if not (isinstance(whole, Affine) and isinstance(left, Affine) and len(left.terms) == 1):
+        return ""
+    ((blocks, step),) = left.terms
+    if whole.terms or isinstance(left.constant, Size) or step != -whole.constant:
+        return ""
+    rest = left.constant % whole.constant
+    return (
+        f"the last of the blocks that {blocks} counts has {rest} iterations, not {whole.constant}:"
+        f' peel("{blocks}", 1) before, or split by a number that divides {left.constant}'
+    )
+
+
+def on_stack(buffer: Buffer, what: str) -> None:
+    """Raise ScheduleError for a local that is too large for the stack; what: what it is kept for.
+
+    Where a length is open the value seen counts.
+    """
+    if buffer.nbytes > NEAR:
+        raise ScheduleError(
+            f"{buffer.name} would take {buffer.nbytes:,} bytes {what}, over {NEAR:,}",
+            hint="split the loops first, so that less is kept at a time",
+        )
 
 
 def mentions(e: Expr, var: str) -> bool:

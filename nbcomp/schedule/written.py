@@ -92,7 +92,8 @@ def _why_not(kernel: Kernel, loop: For, body: Sequence[Stmt], allocs: list[Alloc
     shared = {a.buffer.name for a in private} & _touched(tuple(others))
     if shared:
         return f"`{sorted(shared)[0]}` is used outside of it too"
-    return conflict(replace(loop, body=(*private, *loop.body)), sums=False)
+    shared_with = conflict(replace(loop, body=(*private, *loop.body)), sums=False)
+    return shared_with.message if shared_with else ""
 
 
 def _labels(stmts: list[Stmt]) -> set[str]:

@@ -25,6 +25,7 @@ from nbcomp.tuning.worker import Outcome
 PARENTS = 12  # of the best so far that have children
 CHILDREN = 192  # that the model of decisions looks at
 AT_HAND = 6  # of these, that the model of loops chooses from
+FIRST = 2  # of those at hand, that go by what was known before
 DRAWN = 2  # candidates drawn for each that is tried, while there is no model
 RANDOM = 0.15  # share that is drawn at random even so
 CUT = 4.0  # times the least estimate: what is said to take longer is not tried
@@ -63,6 +64,7 @@ class Search:
         self.loops: dict[str, Mapping[str, float]] = {}  # features of candidates, by key
         self.earlier: list[tuple[Mapping[str, Value], float]] = []  # from the record
         self.stale = 0  # trials since the last better one
+        self.fresh = False  # whether there are measurements that the models do not know
         self.again: Counter[str] = Counter()  # keys of what was timed more than once
         self.apart: list[float] = []  # how far apart two timings of one candidate were, as a ratio
 
@@ -97,6 +99,7 @@ class Search:
 
     def learn(self, trial: Trial) -> None:
         """Take note of an outcome."""
+        self.fresh = True
         self.stale = 0 if trial.share < 0.98 * self.least else self.stale + 1
         for place, known in enumerate(self.trials):
             if known.candidate.key == trial.candidate.key:
@@ -117,6 +120,9 @@ class Search:
 
     def refit(self) -> None:
         """Learn from everything that was measured."""
+        if not self.fresh and not self.earlier:
+            return
+        self.fresh = False
         done = [t for t in self.trials if t.outcome.share is not None]
         shares = [share for _, share in self.earlier] + [t.share for t in done]
         decisions = [d for d, _ in self.earlier]
@@ -139,9 +145,12 @@ class Search:
 
     def propose(self, count: int) -> Iterator[Candidate]:
         """Up to so many new candidates, each made when it is asked for; fewer, and at last none,
-        where the space has no more."""
-        guided = self.model.ready
+        where the space has no more.  What was measured is learned while the first are compiled."""
         found: set[str] = set()
+        if self.model.ready and self.at_hand:
+            yield from self._new(found, self._at_hand(FIRST), FIRST)
+        self.refit()
+        guided = self.model.ready
         if guided:
             at_random = max(1, round(RANDOM * count))
             yield from self._new(found, self._children(), count - at_random)
@@ -203,6 +212,11 @@ class Search:
             if len(self.at_hand) > AT_HAND:
                 yield self._likeliest()
         while self.at_hand:
+            yield self._likeliest()
+
+    def _at_hand(self, count: int) -> Iterator[Candidate]:
+        """The likeliest of those at hand."""
+        for _ in range(min(count, len(self.at_hand))):
             yield self._likeliest()
 
     def _likeliest(self) -> Candidate:

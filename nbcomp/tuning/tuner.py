@@ -249,7 +249,6 @@ class Tuner:
                 kernel = max(open_, key=lambda k: k.claim)
                 proposed = kernel.search.propose(self.batch(kernel))
                 kernel.over = not self.try_all(workers, kernel, proposed)
-                kernel.search.refit()
                 if self.spent - told > 0.25:
                     told = self.spent
                     self.tell("searching")

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
+from nbcomp.schedule.canonical import canonical
+from nbcomp.schedule.language import parse
+
 SETUP = """\
 import nbcomp
 f = nbcomp.jit(lambda x, y: np.exp(x) + y.T)
@@ -66,3 +69,23 @@ def test_hostile_names_are_shown_as_text(shell: Any) -> None:
     for form in (str(report), report.html()):
         assert "\u202e" not in form
     assert "<script>" not in report.html()
+
+
+def test_the_best_so_far_is_timed_too(shell: Any) -> None:
+    first = shell.value(f"%%schedule f(x, y) --seconds 0.3\n{STEPS}")
+    assert "best tried before" not in str(first)
+    digest = canonical(first.trial.made.lowered).digest
+    known = shell.shell.find_line_magic("schedule") or shell.shell.find_cell_magic("schedule")
+    known.__self__.best[digest] = (0.5, canonical(first.trial.made.lowered).told(parse(STEPS)))
+    second = shell.value('%%schedule f(x, y) --seconds 0.3\nvectorize("j")')
+    assert "against the best tried before: " in str(second)
+    again = shell.value(f"%%schedule f(x, y) --seconds 0.3\n{STEPS}")
+    assert "against the best" not in str(again)
+
+
+def test_json_is_played_as_code_is(shell: Any) -> None:
+    report = shell.value(f"%%schedule f(x, y) --seconds 0.2\n{STEPS}")
+    text = report.trial.schedule.of(report.trial.made.lowered).to_json()
+    assert "The schedule as JSON" in report.html()
+    again = shell.value(f"%%schedule f(x, y) --seconds 0.2\n{text}")
+    assert str(again.trial.schedule) == str(report.trial.schedule)

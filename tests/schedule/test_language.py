@@ -7,6 +7,7 @@ import pytest
 from nbcomp.errors import ScheduleError
 from nbcomp.schedule import steps
 from nbcomp.schedule.language import Schedule, Step, from_json, parse, usage
+from nbcomp.version import VERSION
 from tests.schedule.programs import Golden, check, matmul, two_stages
 
 GEMM = """\
@@ -110,3 +111,22 @@ def test_an_empty_schedule_changes_nothing() -> None:
     kernel = matmul()
     assert Schedule()(kernel) is kernel
     assert Step("split", ("i", 2))(kernel) is not kernel
+
+
+def test_json_is_read_where_code_is() -> None:
+    schedule = parse(GEMM).of(matmul(8, 64, 20))
+    assert parse(f"\n{schedule.to_json()}\n") == schedule
+
+
+def test_a_schedule_of_another_version_is_refused_with_its_steps() -> None:
+    text = parse(GEMM).to_json().replace(f'"version": "{VERSION}"', '"version": "0.0.7"')
+    with pytest.raises(ScheduleError, match=f"saved by version 0.0.7 of nbcomp; this is {VERSION}"):
+        from_json(text)
+    with pytest.raises(ScheduleError, match=r'take its steps anew:\ntile\("i", "j", 4, 32\)\n'):
+        from_json(text)
+
+
+@pytest.mark.parametrize("text", ["split(" * 400, "split(\0)", "split({[]: 1}, 2)", "split(**{})"])
+def test_hostile_text_is_no_schedule(text: str) -> None:
+    with pytest.raises(ScheduleError):
+        parse(text)

@@ -39,7 +39,7 @@ from nbcomp.schedule.rewriting import (
     splice,
     substitute,
 )
-from nbcomp.schedule.steps.memory import LINE, buffer_named
+from nbcomp.schedule.steps.memory import LINE, buffer_named, outlives
 from nbcomp.sizes import Size
 from nbcomp.types import contiguous_strides
 
@@ -122,6 +122,7 @@ def software_pipeline(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     n = constant_extent(found)
     if n < 2:
         raise ScheduleError(f"{loop} has {n} iterations: there is no next one to read for")
+    outlives(whole, found)
     _may_be_read_before(found, whole)
     axes = [k for k, size in enumerate(box.size) if size > 1]
     shape = tuple(box.size[k] for k in axes)
@@ -172,7 +173,7 @@ def _may_be_read_before(found: For, whole: Buffer) -> None:
     if not writes:
         return
     if why := conflict(found):
-        raise ScheduleError(f"{why}, so the next iteration's cannot be read before")
+        raise ScheduleError(f"{why.message}, so the next iteration's cannot be read before")
     inside: tuple[Stmt, ...] = found.body
     while len(inside) == 1 and isinstance(inside[0], For) and not conflict(inside[0]):
         inside = inside[0].body

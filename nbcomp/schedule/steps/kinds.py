@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
-from nbcomp.loop.grammar import Affine, Call, For, Kernel, Stmt, walk
+from nbcomp.loop.grammar import Affine, Call, For, Kernel, Stmt, bodies, walk
 from nbcomp.schedule.dependence import conflict, parting
-from nbcomp.schedule.rewriting import at
+from nbcomp.schedule.rewriting import at, constant_extent, find
 from nbcomp.sizes import Size
 
 NOTE = 80  # characters of a note on a loop
+FLIGHT = 64  # vectors at a time: more than there are registers
+COPIES = 4096  # of statements that are written out: more take LLVM minutes
 
 
 def vectorize(kernel: Kernel, loop: str, unroll: int = 1, lanes: int = 0) -> Kernel:
@@ -25,12 +27,11 @@ def vectorize(kernel: Kernel, loop: str, unroll: int = 1, lanes: int = 0) -> Ker
             raise ScheduleError(f"loop {inner[0]} inside {loop} is a vector loop already")
         if any(isinstance(s, Call) for s in walk(found.body)):
             raise ScheduleError(f"a library routine is called inside {loop}")
-        if unroll < 1:
-            raise ScheduleError(f"{loop} cannot run {unroll} vectors at a time")
+        _in_flight(loop, unroll)
         if lanes and (lanes < 2 or lanes & (lanes - 1)):
             raise ScheduleError(f"{loop} cannot have {lanes} lanes: they are 2, 4, 8 and so on")
         if why := conflict(found):
-            raise ScheduleError(why)
+            raise why
         if what := parting(found):
             raise ScheduleError(f"{what} inside {loop} is not the same for all lanes")
         return replace(found, kind="vector", unroll=unroll, lanes=lanes)
@@ -44,24 +45,31 @@ def interleave(kernel: Kernel, loop: str, count: int) -> Kernel:
     def change(found: For) -> Stmt:
         if found.kind != "vector":
             raise ScheduleError(f"{loop} is not a vector loop")
-        if count < 1:
-            raise ScheduleError(f"{loop} cannot run {count} vectors at a time")
+        _in_flight(loop, count)
         return replace(found, unroll=count)
 
     return at(kernel, loop, change)
 
 
+def _in_flight(loop: str, count: int) -> None:
+    """Raise ScheduleError for a number of vectors that a loop cannot have at a time."""
+    if not 1 <= count <= FLIGHT:
+        raise ScheduleError(f"{loop} cannot run {count} vectors at a time: 1 to {FLIGHT}")
+
+
 def parallelize(kernel: Kernel, loop: str) -> Kernel:
     """`for i in 0..n: S(i)`  ->  `for i in 0..n parallel: S(i)`, for an outermost loop"""
-    top = [s for s in kernel.stages if isinstance(s, For) and s.var == loop]
-    if not top:
+    outermost = {s.var: s for s in kernel.stages if isinstance(s, For)}
+    if loop not in outermost:
+        find(kernel, loop)  # which says what there is, if not this
         raise ScheduleError(
-            f"{loop} is not an outermost loop: only those are spread over the cores"
+            f"{loop} is not an outermost loop: only those are spread over the cores",
+            hint=f"the outermost loops are {', '.join(outermost) or 'none'}",
         )
-    if not isinstance(top[0].extent, Affine):
+    if not isinstance(outermost[loop].extent, Affine):
         raise ScheduleError(f"the extent of {loop} is not known before it starts")
-    if why := conflict(top[0], sums=False):
-        raise ScheduleError(why)
+    if why := conflict(outermost[loop], sums=False):
+        raise why
     return at(kernel, loop, lambda found: replace(found, kind="parallel"))
 
 
@@ -79,10 +87,30 @@ def unroll(kernel: Kernel, loop: str) -> Kernel:
     """`for i in 0..2: S(i)`  ->  `S(0); S(1)`, when code is generated"""
 
     def change(found: For) -> Stmt:
-        if not isinstance(found.extent, Affine) or found.extent.terms:
-            raise ScheduleError(f"the extent of {loop} is not a constant")
-        if isinstance(found.extent.constant, Size):
+        extent = constant_extent(found)
+        if isinstance(extent, Size):
             raise ScheduleError(f"the extent of {loop} differs from call to call")
+        copies = extent * _copies(found.body)
+        for around in walk(kernel.stages):
+            if isinstance(around, For) and any(s is found for s in walk(around.body)):
+                copies *= constant_extent(around) if around.kind == "unroll" else 1
+        if copies > COPIES:
+            raise ScheduleError(
+                f"{loop} and the loops written out with it make {copies:,} copies, more than"
+                f" {COPIES:,}",
+                hint=f"split {loop}, and unroll the inner loop",
+            )
         return replace(found, kind="unroll")
 
     return at(kernel, loop, change)
+
+
+def _copies(body: tuple[Stmt, ...]) -> int:
+    """How often the statement of a body is written that is written most often."""
+    most = 1
+    for stmt in body:
+        copies = max(map(_copies, bodies(stmt)), default=1)
+        if isinstance(stmt, For) and stmt.kind == "unroll":
+            copies *= constant_extent(stmt)
+        most = max(most, copies)
+    return most

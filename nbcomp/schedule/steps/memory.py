@@ -26,11 +26,20 @@ from nbcomp.loop.grammar import (
     walk,
 )
 from nbcomp.schedule.region import Access, Region, accesses, clipped, extents, region
-from nbcomp.schedule.rewriting import Place, at, find, free_name, nest, remapped, replace_buffer
+from nbcomp.schedule.rewriting import (
+    NEAR,
+    Place,
+    at,
+    find,
+    free_name,
+    nest,
+    on_stack,
+    remapped,
+    replace_buffer,
+)
 from nbcomp.sizes import leaves_rest
 from nbcomp.types import INT64, contiguous_strides
 
-NEAR = 256 << 10  # bytes a kernel may keep in one local: its stack
 ALIGNED = 256 << 10  # bytes from which the run time aligns an array to a cache line
 LINE = 64  # bytes of a cache line
 
@@ -45,6 +54,7 @@ def stage(kernel: Kernel, buffer: str, loop: str, *order: int) -> Kernel:
     """
     whole = buffer_named(kernel, buffer)
     found = find(kernel, loop)
+    outlives(whole, found)
     axes = order or tuple(range(len(whole.shape)))
     if sorted(axes) != list(range(len(whole.shape))):
         raise ScheduleError(f"{buffer} has {len(whole.shape)} axes: give each of them once")
@@ -64,7 +74,8 @@ def stage(kernel: Kernel, buffer: str, loop: str, *order: int) -> Kernel:
     )
     if near.nbytes > NEAR:
         raise ScheduleError(
-            f"one iteration of {loop} uses {near.nbytes:,} bytes of {buffer}: more than {NEAR:,}"
+            f"one iteration of {loop} uses {near.nbytes:,} bytes of {buffer}: more than {NEAR:,}",
+            hint=f"stage it at a loop inside {loop}, or split {loop}",
         )
 
     def nearer(b: Buffer, indices: tuple[Expr, ...]) -> Place | None:
@@ -120,8 +131,11 @@ def pack(kernel: Kernel, buffer: str, axis: int, by: int, *more: int) -> Kernel:
     for k, n in blocked.items():
         if not 0 <= k < len(whole.shape):
             raise ScheduleError(f"{buffer} has no axis {k}: it has {len(whole.shape)}")
-        if n < 2:
-            raise ScheduleError(f"{buffer} cannot be packed in blocks of {n}")
+        if n < 2 or n > max(2 * whole.shape[k], LINE):
+            raise ScheduleError(
+                f"{buffer} cannot be packed in blocks of {n}: "
+                f"axis {k} has {whole.shape[k]} elements"
+            )
     used = accesses(kernel.stages, whole)
     if any(a.writes for a in used) or not used:
         why = "is written" if used else "is not read"
@@ -199,6 +213,7 @@ def pad(kernel: Kernel, buffer: str, to: int) -> Kernel:
         raise ScheduleError(f"a row of {buffer} has {whole.shape[-1]} elements, more than {to}")
     rows = contiguous_strides((*whole.shape[:-1], to))
     padded = replace(whole, strides=rows)
+    on_stack(replace(padded, shape=(*whole.shape[:-1], to)), f"with rows of {to:,}")
     return replace(kernel, stages=replace_buffer(kernel.stages, whole, padded))
 
 
@@ -247,6 +262,12 @@ def _on_lines(store: Store, vector: str) -> bool:
             if step != 1 if var == vector else step % line:
                 return False
     return offset % line == 0
+
+
+def outlives(buffer: Buffer, loop: For) -> None:
+    """Raise ScheduleError for a local that each iteration of a loop has anew."""
+    if any(isinstance(s, Alloc) and s.buffer == buffer for s in walk(loop.body)):
+        raise ScheduleError(f"{buffer.name} is allocated inside {loop.var}: it is near already")
 
 
 def buffer_named(kernel: Kernel, name: str) -> Buffer:

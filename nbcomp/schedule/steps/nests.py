@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
-    Affine,
     Alloc,
     Apply,
     Buffer,
@@ -30,6 +29,7 @@ from nbcomp.schedule.rewriting import (
     free_name,
     loop_names,
     mentions,
+    on_stack,
     only_loop,
     renamed,
     reshaped,
@@ -47,9 +47,7 @@ def split(kernel: Kernel, loop: str, by: int) -> Kernel:
     outer = free_name(kernel, f"{loop}_o")
 
     def change(found: For) -> Stmt:
-        if not isinstance(found.extent, Affine) or found.extent.terms:
-            raise ScheduleError(f"the extent of {loop} is not a constant")
-        n = found.extent.constant
+        n = constant_extent(found)
         place = index_add(index_scale(loop_var(outer), by), loop_var(loop))
         body = substitute(found.body, {loop: place})
         inner: Expr = affine(by)
@@ -70,7 +68,7 @@ def interchange(kernel: Kernel, outer: str, inner: str) -> Kernel:
         if mentions(nested.extent, outer):
             raise ScheduleError(f"the extent of {inner} depends on {outer}")
         if why := conflict(found) or conflict(nested):
-            raise ScheduleError(why)
+            raise why
         return replace(nested, body=(replace(found, body=nested.body),))
 
     return at(kernel, outer, change)
@@ -166,9 +164,11 @@ def distribute(kernel: Kernel, loop: str) -> Kernel:
     if len(parts) < 2:
         raise ScheduleError(f"{loop} has a single statement: there is nothing to distribute")
     if why := conflict(found):
-        raise ScheduleError(why)
+        raise why
     n = _upper(found)
     grown = {s.buffer: _grown(s.buffer, n) for s in found.body if isinstance(s, Alloc)}
+    for buffer in grown.values():
+        on_stack(buffer, f"for all iterations of {loop}")
     pieces: list[Stmt] = [Alloc(b) for b in grown.values()]
     taken = kernel
     for part in parts:

@@ -9,12 +9,14 @@ from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
+    Block,
     Buffer,
     Call,
     Expr,
     For,
     Kernel,
     Load,
+    Prefetch,
     Stmt,
     Store,
     index_add,
@@ -36,6 +38,8 @@ def inline(kernel: Kernel, buffer: str) -> Kernel:
     For a temporary that is computed element by element, by one statement.
     """
     made = _elementwise(kernel, _temporary(kernel, buffer))
+    if any(isinstance(s, Prefetch) and s.buffer == made.buffer for s in walk(kernel.stages)):
+        raise ScheduleError(f"{buffer} is fetched ahead: that comes after it has its place")
     after = kernel.stages[kernel.stages.index(made.stage) + 1 :]
     if made.reads & _written(after):
         raise ScheduleError(f"what {buffer} is computed from is overwritten before it is read")
@@ -88,10 +92,14 @@ def reverse_compute_at(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     for around in walk((producer,)):
         outside = isinstance(around, For) and any(s is found for s in walk((around,)))
         if outside and isinstance(around, For) and (why := conflict(around, sums=False)):
-            raise ScheduleError(f"{source.name} is not finished in {loop}: {why}")
-    box = region(found.body, source)
+            raise ScheduleError(f"{source.name} is not finished in {loop}: {why.message}")
+    box, whole = region(found.body, source), region((_path(producer, found),), source)
     if not box.dense:
         raise ScheduleError(f"{loop} computes {source.name} only here and there")
+    starts = all(not s.terms and not s.constant for s in whole.start)
+    short = any(n < m for n, m in zip(whole.size, source.shape, strict=True))
+    if short or not starts or not whole.dense:
+        raise ScheduleError(f"{loop} computes a part of {source.name}: the rest is elsewhere")
 
     def finish(place: list[Affine]) -> Stmt:
         indices = [index_add(start, v) for start, v in zip(box.start, place, strict=True)]
@@ -102,6 +110,14 @@ def reverse_compute_at(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     epilogue = nest(kernel, f"{buffer}_", sizes, finish)
     rest = replace(kernel, stages=tuple(s for s in kernel.stages if s is not made.stage))
     return at(rest, loop, lambda f: replace(f, body=(*f.body, epilogue)))
+
+
+def _path(stmt: Stmt, found: For) -> Stmt:
+    """A statement with only those others in it that lead to a loop."""
+    if stmt is found or not isinstance(stmt, For | Block):
+        return stmt
+    inner = next(s for s in stmt.body if any(x is found for x in walk((s,))))
+    return replace(stmt, body=(_path(inner, found),))
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,13 @@ def split_product(kernel: Kernel, stage: int, parts: int, axis: int) -> Kernel:
 
     stage: the position of the call among the kernel's stages.  axis: 0 for rows, 1 for columns.
     """
-    call = kernel.stages[stage]
+    call = kernel.stages[stage] if 0 <= stage < len(kernel.stages) else None
     if not isinstance(call, Call) or call.box:
-        raise ScheduleError(f"stage {stage} is not a whole product")
+        raise ScheduleError(f"stage {stage} is not a whole product", hint=_products(kernel))
+    if axis not in (0, 1) or parts < 1:
+        raise ScheduleError(
+            f"no {parts} parts along axis {axis}: one part or more, of rows (0) or columns (1)"
+        )
     shape = call.buffers[0].shape[-2:]
     chunk = -(-shape[axis] // parts)
     chunk += -chunk % 16  # whole register blocks
@@ -58,6 +62,16 @@ def split_product(kernel: Kernel, stage: int, parts: int, axis: int) -> Kernel:
     return replace(kernel, stages=stages)
 
 
+def _products(kernel: Kernel) -> str:
+    """Which stages are whole products, in words."""
+    found = [
+        str(k)
+        for k, stage in enumerate(kernel.stages)
+        if any(isinstance(s, Call) and not s.box for s in walk((stage,)))
+    ]
+    return f"whole products are the stages {', '.join(found)}" if found else ""
+
+
 def generate(kernel: Kernel, stage: int) -> Kernel:
     """`call gemm(c, a, b)`
     ->  `for i: for j: (alloc s; s = 0; for k: s += a[i, k] * b[k, j]; c[i, j] = s)`
@@ -68,7 +82,7 @@ def generate(kernel: Kernel, stage: int) -> Kernel:
     found = kernel.stages[stage] if 0 <= stage < len(kernel.stages) else None
     calls = [s for s in walk((found,)) if isinstance(s, Call)] if found else []
     if found is None or len(calls) != 1 or calls[0].fn != "blas.gemm" or calls[0].box:
-        raise ScheduleError(f"stage {stage} is not a whole product")
+        raise ScheduleError(f"stage {stage} is not a whole product", hint=_products(kernel))
     stages = list(kernel.stages)
     stages[stage] = replace_in(found, calls[0], _written_out(kernel, calls[0]), lambda b: b)
     return replace(kernel, stages=tuple(stages))

@@ -24,8 +24,7 @@ from nbcomp.loop.grammar import (
     walk,
 )
 from nbcomp.schedule.region import Region, accesses, clipped, region
-from nbcomp.schedule.rewriting import constant_extent, find, free_name, nest, splice
-from nbcomp.schedule.steps.memory import NEAR
+from nbcomp.schedule.rewriting import NEAR, constant_extent, find, free_name, nest, splice
 from nbcomp.types import contiguous_strides
 
 

@@ -13,6 +13,7 @@ from nbcomp.schedule.rewriting import (
     find,
     loop_names,
     mentions,
+    on_stack,
     only_loop,
     remapped,
     splice,
@@ -36,14 +37,16 @@ def tile_sums(kernel: Kernel, *loops: str) -> Kernel:
         nest.append(only_loop(nest[-1], var))
     for loop in nest:
         if why := conflict(loop):
-            raise ScheduleError(why)
+            raise why
     body = nest[-1].body
     for stmt in walk(body):
         if isinstance(stmt, For) and any(mentions(stmt.extent, v) for v in loops):
             raise ScheduleError(f"the extent of {stmt.var} is not the same for the whole tile")
     tile = _Tile(nest, set(loop_names(kernel)))
-    grown = {s.buffer: tile.grown(s.buffer) for s in body if isinstance(s, Alloc)}
-    pieces: list[Stmt] = [Alloc(b) for b in grown.values()]
+    grown = {s.buffer: tile.grown(s.buffer) for s in walk(body) if isinstance(s, Alloc)}
+    for buffer in grown.values():
+        on_stack(buffer, f"for a tile of {', '.join(loops)}")
+    pieces: list[Stmt] = [Alloc(grown[s.buffer]) for s in body if isinstance(s, Alloc)]
     for part in _parts(body):
         pieces += tile.around(part, grown)
     return splice(kernel, nest[0], tuple(pieces))
@@ -77,7 +80,8 @@ class _Tile:
         """The loops of the tile around statements: inside a loop that is all there is."""
         if len(part) == 1 and isinstance(part[0], For):
             inner = [s for p in _parts(part[0].body) for s in self.around(p, grown)]
-            allocated = tuple(s for s in part[0].body if isinstance(s, Alloc))
+            here = (s.buffer for s in part[0].body if isinstance(s, Alloc))
+            allocated = tuple(Alloc(grown[b]) for b in here)
             return [replace(part[0], body=(*allocated, *inner))]
         names = {loop.var: self.name(loop.var) for loop in self.nest}
         self.fresh = True

@@ -1,0 +1,201 @@
+"""What a step that is not legal gets: which loop, which dependence or which remainder, and what
+would be legal instead.  Every refusal of a step that other tests do not have is here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import Kernel, affine
+from nbcomp.schedule import steps
+from nbcomp.schedule.language import parse
+from nbcomp.types import INT64
+from tests.kernels import add_to, apply, buffer, cast, index, kernel, load, loop, number, store
+from tests.schedule.programs import blur, column_sums, matmul, two_stages
+from tests.schedule.test_steps import add_into, carried, product, row_sums
+
+Make = Callable[[], Kernel]
+
+
+def shifted() -> Kernel:
+    """out[i + 1, j] = out[i, j] + 1: rows depend on each other, columns do not."""
+    out = buffer("out", (9, 16), "output")
+    value = apply("add", load(out, "i", "j"), number(1))
+    inner = loop("j", 16, store(out, (index(1, i=1), "j"), value))
+    return kernel(loop("i", 8, inner), buffers=[out])
+
+
+def gathered() -> Kernel:
+    """out[j] = x[int(t[j])]"""
+    x, t, out = buffer("x", (20,)), buffer("t", (20,)), buffer("out", (20,), "output")
+    value = load(x, cast(load(t, "j"), INT64))
+    return kernel(loop("j", 20, store(out, ("j",), value)), buffers=[x, t, out])
+
+
+def triangle() -> Kernel:
+    """out[i] += x[j], j up to i."""
+    x, out = buffer("x", (20,)), buffer("out", (20,), "output")
+    inner = loop("j", affine(1, i=1), add_to(out, ("i",), load(x, "j")))
+    return kernel(loop("i", 20, inner), buffers=[x, out])
+
+
+def two_stage_sums() -> Kernel:
+    """t[j] = Σ x[i, j] in parts, then out = t."""
+    x, t = buffer("x", (6, 20)), buffer("t", (20,), "temp")
+    out = buffer("out", (20,), "output")
+    clear = loop("z", 20, store(t, ("z",), number(0)))
+    adds = loop("i", 6, loop("j", 20, add_to(t, ("j",), load(x, "i", "j"))))
+    return kernel(clear, adds, loop("k", 20, store(out, ("k",), load(t, "k"))), buffers=[x, t, out])
+
+
+REFUSED: tuple[tuple[Make, str, str, str], ...] = (
+    # which dependence, and which loops are free of it
+    (
+        shifted,
+        'vectorize("i")',
+        r"iterations of i are not independent: they share out (out[i, j] is read, out[i + 1, j] is "
+        "written)",
+        "the iterations of j may run in any order",
+    ),
+    (carried, 'vectorize("i")', "(out[i] is read, out[i + 1] is written)", ""),
+    (
+        add_into,
+        'parallelize("i")',
+        "iterations of i add to the same elements of out (out[j] is added to)",
+        "the iterations of j may run in any order",
+    ),
+    (row_sums, 'parallelize("r")', "r is not an outermost loop", "the outermost loops are i"),
+    (row_sums, 'parallelize("q")', "no loop q; the loops are i, r", ""),
+    # which remainder, and what would leave none
+    (
+        matmul,
+        'split("j", 16)\nunroll("j")',
+        "the extent of j is not a constant: minimum(16, -16*j_o + 40)",
+        'the last of the blocks that j_o counts has 8 iterations, not 16: peel("j_o", 1) before, '
+        "or split by a number that divides 40",
+    ),
+    (matmul, 'split("j", 16)\nsplit("j", 4)', "the extent of j is not a constant", "peel("),
+    (matmul, 'split("j", 16)\npeel("j")', "the extent of j is not a constant", "peel("),
+    (triangle, 'unroll("j")', "the extent of j is not a constant: i + 1", ""),
+    (triangle, 'interchange("i", "j")', "the extent of j depends on i", ""),
+    (triangle, 'rfactor("j")', "the extent of j is not a constant", ""),
+    # nests that are not what they should be
+    (
+        matmul,
+        'interchange("j", "k")',
+        "k is not the only statement of j",
+        'distribute("j") gives each statement of j a loop of its own',
+    ),
+    (matmul, 'interchange("i", "k")', "k is not the only", "the loops right inside i are j"),
+    (matmul, 'tile("i", "j", 0, 4)', "i cannot be split into blocks of 0", ""),
+    (matmul, 'tile_sums("i", "k")', "k is not the only statement of i", ""),
+    (matmul, "tile_sums()", "give the loops of a tile, outermost first", ""),
+    (shifted, 'tile_sums("i", "j")', "iterations of i are not independent", ""),
+    (shifted, 'distribute("i")', "i has a single statement", ""),
+    (matmul, 'reorder("i")', "give two or more different loops", ""),
+    # numbers that are too large, too small, or none
+    (matmul, 'interleave("j", 2)', "j is not a vector loop", ""),
+    (matmul, 'vectorize("j", unroll=65)', "j cannot run 65 vectors at a time: 1 to 64", ""),
+    (matmul, 'split("i", 99999999999)', "by is too large: 99,999,999,999", ""),
+    (
+        lambda: matmul(2, 100, 100),
+        'unroll("j")\nunroll("k")',
+        "k and the loops written out with it make 10,000 copies, more than 4,096",
+        "split k, and unroll the inner loop",
+    ),
+    (
+        lambda: matmul(400, 400, 2),
+        'distribute("j")\ndistribute("i")',
+        "s would take 640,000 bytes for all iterations of i, over 262,144",
+        "split the loops first",
+    ),
+    (
+        lambda: matmul(400, 400, 2),
+        'tile_sums("i", "j")',
+        "s would take 640,000 bytes for a tile of i, j",
+        "split the loops first",
+    ),
+    (
+        lambda: matmul(3, 10),
+        'distribute("j")\ndistribute("i")\npad("s", 100000)',
+        "s would take 1,200,000 bytes with rows of 100,000",
+        "",
+    ),
+    (matmul, 'pack("b", 1, 4096)', "cannot be packed in blocks of 4096: axis 1 has 40", ""),
+    (lambda: matmul(2, 300, 300), 'stage("b", "i")', "uses 360,000 bytes", "stage it at a loop"),
+    (lambda: product(70, 40), "split_product(0, 0, 0)", "no 0 parts along axis 0", ""),
+    (lambda: product(70, 40), "split_product(0, 2, 7)", "no 2 parts along axis 7", ""),
+    (lambda: product(70, 40), "split_product(5, 2, 0)", "stage 5 is not a whole product", "0"),
+    (lambda: product(70, 40), "generate(1)", "stage 1 is not", "whole products are the stages 0"),
+    # what is computed elsewhere
+    (matmul, 'inline("a")', "a is passed by the caller", ""),
+    (two_stage_sums, 'inline("t")', "t is not computed by one stage", ""),
+    (two_stages, 'compute_at("t", "i")', "i is in the loops that compute t", ""),
+    (two_stages, 'reverse_compute_at("y", "j")', "j is in the loops that compute y", ""),
+    (blur, 'reverse_compute_at("y", "i")', "y is not made element by element", ""),
+    (matmul, 'stage("s", "i")', "s is allocated inside i: it is near already", ""),
+    (matmul, 'software_pipeline("s", "j")', "every iteration of j reads the same part of s", ""),
+    (
+        matmul,
+        'vectorize("i")\nannotate("i", "x")\ninterchange("i", "j")\nvectorize("j")',
+        "loop i inside j is a vector loop already",
+        "",
+    ),
+    (
+        matmul,
+        'parallelize("i")\ninterchange("i", "j")',
+        'interchange("i", "j"): there would be a parallel loop inside another statement: i',
+        "steps that shape a nest come before",
+    ),
+    (
+        matmul,
+        'unroll("j")\nsplit("j", 16)',
+        "there would be a loop to write out whose extent is not a constant: j",
+        "steps that shape a nest come before",
+    ),
+    (
+        two_stages,
+        'peel("i", 2)\nreverse_compute_at("y", "i")',
+        "i computes a part of t: the rest is elsewhere",
+        "",
+    ),
+    (
+        two_stages,
+        'prefetch("t", "j", 2)\ninline("t")',
+        "t is fetched ahead: that comes after it has its place",
+        "",
+    ),
+    (gathered, 'stage("x", "j")', "data says where x is accessed", ""),
+    (gathered, 'pack("x", 0, 4)', "data says where x is read along axis 0", ""),
+    (column_sums, 'rfactor("z")', "z does not only add up", ""),
+    (two_stages, 'fuse("i", "j")', "j is not the only statement of i", ""),
+    (two_stages, 'join("i", "i")', "i does not follow i", ""),
+)
+
+
+@pytest.mark.parametrize(("make", "text", "message", "hint"), REFUSED)
+def test_a_refusal_says_what_and_what_would_do(
+    make: Make, text: str, message: str, hint: str
+) -> None:
+    *before, last = text.splitlines()
+    k = parse("\n".join(before))(make())
+    with pytest.raises(ScheduleError) as caught:
+        parse(last)(k)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+    assert bool(hint) or "peel" not in caught.value.hint
+
+
+def test_the_step_is_named_with_its_number_and_the_hint_stays() -> None:
+    with pytest.raises(ScheduleError) as caught:
+        parse('split("j", 16)\nunroll("j")')(matmul())
+    assert caught.value.message.startswith('step 2, unroll("j"): the extent of j is not a constant')
+    assert re.search(r"\nhint: the last of the blocks", str(caught.value))
+
+
+def test_locals_may_be_as_large_as_the_stack_has_room() -> None:
+    k = steps.distribute(steps.distribute(matmul(250, 250, 2), "j"), "i")
+    assert "s: f32[250, 250]" in str(k)
