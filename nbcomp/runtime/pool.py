@@ -21,7 +21,7 @@ import numpy as np
 
 from nbcomp.runtime.emit import address
 from nbcomp.runtime.native import Library, library, loaded, part
-from nbcomp.runtime.pool_code import WORKER
+from nbcomp.runtime.pool_code import SHARE, SHARES, WORKER
 
 _guard = threading.Lock()  # one thread at a time starts or stops workers
 _threads: list[threading.Thread] = []
@@ -91,7 +91,9 @@ def start() -> None:
         for name in ("epoch", "stop", "gate", "waiting"):
             pool[name] = 0
         pool["lock"] = pool["lock"] or _new_lock()
-        pool["workers"], pool["count"] = address(workers), 0
+        shares = np.zeros(SHARES, SHARE)
+        _immortal.append(shares)
+        pool["workers"], pool["shares"], pool["count"] = address(workers), address(shares), 0
         pool["count"] = _spawn(native, workers[:count])
         _keep_apart(pool, int(pool["count"]))
         native.pool_started["value"] = 1

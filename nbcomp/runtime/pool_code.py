@@ -6,6 +6,10 @@ inside; a worker that wakes too late finds it closed, so nobody ever waits for a
 spin briefly for the next job, then sleep on a CPython thread lock: a plain semaphore that needs no
 GIL, everywhere.
 
+The iterations are shared out before: each thread has a run of its own, the same one in every job of
+so many, so that it finds in its caches what it wrote there in the last job.  Whoever is done helps
+the others.
+
 Workers keep off the core the caller is on.  Left to itself, a system whose other cores look busy
 (OpenBLAS's threads spin for a tenth of a second after every product) queues a worker behind the
 caller, who then does all the work while the worker waits for it to be done.
@@ -40,13 +44,23 @@ def _lines(*groups: dict[str, str]) -> Struct:
 POOL = _lines(
     {"epoch": "i8", "stop": "i8"},  # what workers watch
     {"gate": "i8"},
-    {"next": "i8"},  # the next iteration to hand out
-    {"function": "u8", "buffers": "u8", "params": "u8", "end": "i8", "grain": "i8", "status": "i8"},
+    {
+        "function": "u8",
+        "buffers": "u8",
+        "params": "u8",
+        "end": "i8",
+        "grain": "i8",
+        "status": "i8",
+        "shares": "u8",
+        "shared": "i8",
+    },
     {"busy": "i8", "waiting": "i8", "lock": "u8", "workers": "u8", "count": "i8", "wanted": "i8"},
     # The cores there are, a bit each, in so many bytes (null: workers run anywhere); the caller's.
     {"cores": "u8", "bytes": "i8", "home": "i8"},
 )
 WORKER = _lines({"asleep": "i8", "lock": "u8", "thread": "i8"})
+SHARE = _lines({"next": "i8", "end": "i8"})  # the iterations next … end of a run are to be done
+SHARES = 16  # at most: further threads start as helpers
 
 GLOBALS = f"""@pool = global [{POOL.itemsize} x i8] zeroinitializer, align 64
 @pool_started = global i64 0"""
@@ -54,7 +68,7 @@ GLOBALS = f"""@pool = global [{POOL.itemsize} x i8] zeroinitializer, align 64
 
 def emit() -> list[str]:
     """The definitions; the module must also hold `@api`."""
-    return [_run(), _share(), _worker(), _wake(), _keep_off(), _lock(), _unlock()]
+    return [_run(), _deal(), _share(), _worker(), _wake(), _keep_off(), _lock(), _unlock()]
 
 
 def _pool(f: Function, name: str) -> Value:
@@ -144,22 +158,55 @@ def _keep_off() -> str:
     return f.text()
 
 
-def _share() -> str:
-    """Take chunks of the open job until there are none; a status other than 0 stops everybody."""
-    f = Function("pool_share", "void", "internal")
-    function, buffers, params = (_pool(f, n).load("ptr") for n in ("function", "buffers", "params"))
+def _deal() -> str:
+    """Share the chunks from `begin` on out among the threads that are wanted."""
+    f = Function("pool_deal", "void", "internal", begin="i64", chunks="i64")
+    begin, chunks = f["begin"], f["chunks"]
     end, grain = _pool(f, "end").load("i64"), _pool(f, "grain").load("i64")
-    following = _pool(f, "next")
-    f.label("chunk")
-    begin = _update(f, "add", following, grain)
-    f.goto_if(begin >= end, "done")
-    upto = begin + grain
-    upto = f.select(upto > end, end, upto)
-    status = f.call(function, "i64", buffers, params, begin, upto)
-    f.goto_if(status.is_(0), "chunk")
-    _update(f, "xchg", _pool(f, "status"), status)
-    _update(f, "xchg", following, end)
-    f.label("done")
+    threads = _pool(f, "wanted").load("i64") + 1
+    shared = f.select(threads < SHARES, threads, SHARES)
+    _pool(f, "shared").store(shared)
+    first = f.local("i64", begin)
+    with f.count(shared) as i:
+        share = _share_of(f, i)
+        share.set_field(SHARE, "next", first.get())
+        upto = begin + f.value(f"udiv {chunks * (i + 1)}, {shared.text}", "i64") * grain
+        first.set(f.select(upto > end, end, upto))
+        share.set_field(SHARE, "end", first.get())
+    f.give()
+    return f.text()
+
+
+def _share_of(f: Function, number: Value) -> Value:
+    return _pool(f, "shares").load("ptr").at(number * SHARE.itemsize)
+
+
+def _share() -> str:
+    """Take chunks of the open job until there are none, those of the own share first.
+
+    A status other than 0 stops everybody.
+    """
+    f = Function("pool_share", "void", "internal", thread="i64")
+    function, buffers, params = (_pool(f, n).load("ptr") for n in ("function", "buffers", "params"))
+    grain, shared = _pool(f, "grain").load("i64"), _pool(f, "shared").load("i64")
+    with f.count(shared) as i:
+        number = f.value(f"urem {f['thread'] + i}, {shared.text}", "i64")
+        share = _share_of(f, number)
+        end = share.field(SHARE, "end")
+        again, over, failed = (f.fresh(name) for name in ("chunk", "over", "failed"))
+        f.label(again)
+        begin = _update(f, "add", share.address(SHARE, "next"), grain)
+        f.goto_if(begin >= end, over)
+        upto = begin + grain
+        upto = f.select(upto > end, end, upto)
+        status = f.call(function, "i64", buffers, params, begin, upto)
+        f.branch(status.is_(0), again, failed)
+        f.label(failed)
+        _update(f, "xchg", _pool(f, "status"), status)
+        with f.count(shared) as k:
+            rest = _share_of(f, k)
+            _update(f, "xchg", rest.address(SHARE, "next"), rest.field(SHARE, "end"))
+        f.label(over)
     f.give()
     return f.text()
 
@@ -184,14 +231,14 @@ def _run() -> str:
     for name in ("function", "buffers", "params", "end", "grain"):
         _pool(f, name).store(f[name])
     _pool(f, "status").store(f.constant(0, "i64"))
-    chunks = f.value(f"udiv {end - begin - 1}, {grain.text}", "i64")
-    _pool(f, "wanted").store(f.select(chunks < limit, chunks, limit))
-    _pool(f, "next").store(begin)
+    others = f.value(f"udiv {end - begin - 1}, {grain.text}", "i64")  # chunks but for one
+    _pool(f, "wanted").store(f.select(others < limit, others, limit))
+    f.call("pool_deal", "void", begin, others + 1)
     f.call("pool_keep_off", "void")
     _set(f, _pool(f, "gate"), _OPEN)
     _update(f, "add", _pool(f, "epoch"), 1)
     f.call("pool_wake", "void", 0)
-    f.call("pool_share", "void")
+    f.call("pool_share", "void", 0)
     _update(f, "and", _pool(f, "gate"), _INSIDE)
     _wait_for_workers(f)
     status = _pool(f, "status").load("i64")
@@ -242,7 +289,7 @@ def _worker() -> str:
     now = _get(f, gate)
     f.goto_if((now & _OPEN).is_(0), "idle")
     f.goto_if(_swap_if(f, gate, now, now + 1) ^ 1, "join")
-    f.call("pool_share", "void")
+    f.call("pool_share", "void", f["number"] + 1)
     with f.when(_update(f, "sub", gate, 1).is_(1)):  # the last one, and the gate is closed
         _rouse(f, _pool(f, "waiting"), _pool(f, "lock").load("ptr"))
     f.goto("idle")

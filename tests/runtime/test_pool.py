@@ -58,7 +58,7 @@ def _sums(chunks: int, size: int, grain: int, seconds: float = 0.0, spin: int = 
     )
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("threads", [1, 2, 3, 7, 20])
 @pytest.mark.parametrize(("chunks", "grain"), [(1, 1), (2, 1), (100, 1), (100, 7), (100, 100)])
 def test_every_chunk_is_done_once(threads: int, chunks: int, grain: int) -> None:
     pool.set_threads(threads)
