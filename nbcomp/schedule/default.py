@@ -337,6 +337,8 @@ def interleave(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kern
         if any(isinstance(s, For) for s in walk(loop.body)):
             continue
         whole = cost.extent_of(loop) // lanes_of(loop, machine.vector_bytes)
+        if not isinstance(whole, Size) and whole < 2:
+            continue  # there is one, and perhaps a part of another
         counts = among(_in_flight(loop), VECTORS, max(hint(whole), 1))
         count = decide(f"vectors of {loop.var}", _in_flight(loop), counts)
         if count == 1:

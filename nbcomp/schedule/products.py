@@ -327,7 +327,8 @@ def _tile(product: Product, machine: Machine, decide: Decide) -> Blocking:
     lanes = machine.vector_bytes // _size(product)
     vectors = _vectors(product, (registers - 2) // (height + 1), lanes, height, machine)
     name = f"vectors of a tile of {product.columns}"
-    vectors = decide(name, vectors, among(vectors, BROAD))
+    fitting = (v for v in BROAD if v * (height + 1) <= registers + 2)
+    vectors = decide(name, vectors, among(vectors, fitting))
     width = min(vectors * lanes, product.width)
     return Blocking("blocks", min(height, product.height), width, lanes)
 

@@ -197,7 +197,9 @@ class _Blocking:
             most = max(1, most)
             whole = next(n for n in range(most, 0, -1) if rows % n == 0)
             tall = whole if 2 * whole > most else most
-        return self.decide(f"rows of a tile of {columns}", tall, among(tall, TALL, rows))
+        registers = REGISTERS.get(self.machine.vector_bytes, min(REGISTERS.values()))
+        fitting = (n for n in TALL if n * broad <= registers)
+        return self.decide(f"rows of a tile of {columns}", tall, among(tall, fitting, rows))
 
     def fitting(self, rows: int, broad: int) -> int:
         """Rows of a tile of this many vectors for which all tiles together cost least."""

@@ -41,7 +41,7 @@ LIBRARY = 3.0  # times the cycles that a library's multiply-adds would take at t
 APART = 2.0  # cycles for an element that lies apart from its neighbours
 WAKE = 3e-6  # seconds until another core has begun
 BYTES = 60e9  # of memory, in a second, at best
-LARGEST = 2000  # instructions written out in one kernel: more takes a second to compile
+LARGEST = 1400  # instructions written out in one kernel: more takes several trials' time
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Buffer, Kernel
+from nbcomp.loop.verifier import verify
 from nbcomp.machine import host
 from nbcomp.measure.differences import ABSOLUTE_EPS, RELATIVE_EPS, difference
 from nbcomp.measure.timing import no_collection
@@ -29,6 +30,7 @@ from nbcomp.target.llvm.compile import host_target
 from nbcomp.tuning.tasks import Array, Task
 from nbcomp.tuning.turns import Turns
 
+Wanted = Schedule | Kernel  # a candidate: a schedule to play, or the kernel after it
 Timed = tuple[float, float]  # a share of the default's time, and the seconds of that
 
 
@@ -53,10 +55,11 @@ class Bench:
         for name, value in task.given.items():
             self.arrays[name][...] = value
 
-    def prepare(self, schedule: Schedule) -> Prepared | str:
-        """Compile and check a schedule: why it cannot be used, or what to time."""
+    def prepare(self, wanted: Wanted) -> Prepared | str:
+        """Compile and check a candidate: why it cannot be used, or what to time."""
         try:
-            return self.checked(schedule(self.task.kernel))
+            made = wanted(self.task.kernel) if isinstance(wanted, Schedule) else verify(wanted)
+            return self.checked(made)
         except NbcompError as error:
             return f"not legal: {error.message}"
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from nbcomp.errors import NbcompError
 from nbcomp.machine import Machine, host
 from nbcomp.schedule.database import target_of
-from nbcomp.schedule.language import Schedule
+from nbcomp.tuning.bench import Wanted
 from nbcomp.tuning.tasks import Task
 from nbcomp.tuning.worker import Outcome, Outcomes, Workers
 from nbcomp.version import VERSION
@@ -37,15 +37,15 @@ def describe() -> tuple[Machine, str]:
     return host(), VERSION
 
 
-def measure(task: Task, schedules: Sequence[Schedule], best: float) -> list[Outcome]:
-    """Compile, check and time schedules on this machine."""
-    found = dict(ChainMap(*map(dict, _workers().run(task, schedules, best))))
-    return [found[k] for k in range(len(schedules))]
+def measure(task: Task, candidates: Sequence[Wanted], best: float) -> list[Outcome]:
+    """Compile, check and time candidates on this machine."""
+    found = dict(ChainMap(*map(dict, _workers().run(task, candidates, best))))
+    return [found[k] for k in range(len(candidates))]
 
 
-def race(task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
+def race(task: Task, candidates: Sequence[Wanted], seconds: float) -> list[list[float]]:
     """Samples of the default schedule and of others, taken in turn on this machine."""
-    return _workers().race(task, schedules, seconds)
+    return _workers().race(task, candidates, seconds)
 
 
 def _workers() -> Workers:
@@ -100,18 +100,18 @@ class Hosts:
             self._task = task
 
     def run(
-        self, task: Task, schedules: Iterable[Schedule], best: float = math.inf
+        self, task: Task, candidates: Iterable[Wanted], best: float = math.inf
     ) -> Iterator[Outcomes]:
-        """What came of schedules, by position, as the hosts give it."""
+        """What came of candidates, by position, as the hosts give it."""
         self.use(task)
         distributed = import_module("distributed")
-        schedules = list(schedules)
-        size = min(CHUNK, -(-len(schedules) // self.width) or 1)
+        candidates = list(candidates)
+        size = min(CHUNK, -(-len(candidates) // self.width) or 1)
         starts: dict[Any, range] = {}
-        for number, start in enumerate(range(0, len(schedules), size)):
-            chunk = range(start, min(start + size, len(schedules)))
+        for number, start in enumerate(range(0, len(candidates), size)):
+            chunk = range(start, min(start + size, len(candidates)))
             address = self.addresses[number % self.width]
-            some = [schedules[k] for k in chunk]
+            some = [candidates[k] for k in chunk]
             future = self._submit(measure, address, some, best)
             starts[future] = chunk
         for future in distributed.as_completed(list(starts), loop=self.client.loop):
@@ -137,16 +137,16 @@ class Hosts:
             return [Outcome(None, f"lost by the cluster: {error}")] * len(chunk)
         return found
 
-    def race(self, task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
+    def race(self, task: Task, candidates: Sequence[Wanted], seconds: float) -> list[list[float]]:
         """Samples of the default schedule and of others, taken in turn on one host."""
         self.use(task)
         try:
             taken: list[list[float]] = self._submit(
-                race, self.addresses[0], list(schedules), seconds
+                race, self.addresses[0], list(candidates), seconds
             ).result()
         except Exception:  # as above
             self.lost += 1
-            return [[], *([] for _ in schedules)]
+            return [[], *([] for _ in candidates)]
         return taken
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError, ScheduleError
+from nbcomp.loop.grammar import Kernel
 from nbcomp.machine import host
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare
 from nbcomp.measure.timing import Neighbours, Ratio, ratio, timing_of
@@ -267,12 +268,12 @@ class Tuner:
         """
         tried: list[Candidate] = []
 
-        def schedules() -> Iterator[Schedule]:
+        def made() -> Iterator[Kernel]:
             for candidate in candidates:
                 tried.append(candidate)
-                yield candidate.schedule
+                yield candidate.kernel
 
-        for outcomes in workers.run(kernel.task, schedules(), kernel.search.least):
+        for outcomes in workers.run(kernel.task, made(), kernel.search.least):
             trials = [Trial(tried[number], outcome) for number, outcome in outcomes.items()]
             for trial in trials:
                 kernel.search.learn(trial)
@@ -322,7 +323,7 @@ class Tuner:
                 continue
             share = kernel.task.calls * kernel.search.default / total
             seconds = max(left * share, 0.05)
-            samples = workers.race(kernel.task, [t.candidate.schedule for t in best], seconds)
+            samples = workers.race(kernel.task, [t.candidate.kernel for t in best], seconds)
             self.judge(kernel, [default, *best], samples)
 
     def judge(

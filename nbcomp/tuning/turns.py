@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +25,12 @@ MEMORY = 400  # samples of the default by which one is told to be undisturbed
 USUAL = 0.1  # quantile of these that is what the default takes undisturbed
 QUIET = 1.1  # times that, up to which a sample of the default is undisturbed
 CORES = 0.93  # of the cores it can have, which a sample that is undisturbed had
-ENOUGH = 6  # undisturbed samples of a run
-FEWEST, MOST = 3, 16  # rounds
+ENOUGH, PLENTY = 6, 24  # undisturbed samples of a run: at least, and at most
+LONG = 3e-3  # seconds of samples, from which fewer are enough
+FEWEST, MOST = 3, 2.5  # rounds: at least, and at most for each sample that is wanted
 PATIENCE = 0.08  # seconds one run may have of a batch, when its samples are long
 # After so many rounds a run is only timed on while it is below so many times the best.
+LOOK = 4  # rounds after which it is asked whether a run has enough samples
 WORTH_ON = {3: 1.6, 5: 1.3, 8: 1.15}
 COARSE = time.get_clock_info("process_time").resolution > SAMPLE / 50
 
@@ -53,6 +56,12 @@ class Side:
     def sample(self) -> Sample:
         """A run, now."""
         return sample(self.run, self.loops)
+
+    @property
+    def wanted(self) -> int:
+        """How many samples tell what it takes: more of those that take no time."""
+        first, _ = self.samples[0]
+        return max(ENOUGH, min(PLENTY, int(LONG / (first.seconds * self.loops))))
 
 
 class Turns:
@@ -90,7 +99,7 @@ class Turns:
         self.own, self.last = [], -math.inf
         self.mark()
         active, end = sides, time.perf_counter() + PATIENCE * len(sides)
-        for number in range(1, MOST + 1):
+        for number in count(1):
             self.round(active)
             if number >= FEWEST and time.perf_counter() > end:
                 break
@@ -99,12 +108,17 @@ class Turns:
                 found = [self.share(s) for s in sides]
                 most = WORTH_ON[number] * min(best, *found)
                 active = [s for s, share in zip(sides, found, strict=True) if share <= most]
-            if number >= FEWEST:
-                active = [s for s in active if len(self.undisturbed(s)) < ENOUGH]
+            if number in WORTH_ON or number % LOOK == 0:
+                active = [s for s in active if self.unsure(s)]
             if not active:
                 break
         self.mark()
         return [self.share(s) for s in sides]
+
+    def unsure(self, side: Side) -> bool:
+        """Whether a run is worth another round."""
+        few = len(side.samples) < MOST * side.wanted
+        return few and len(self.undisturbed(side)) < side.wanted
 
     def round(self, sides: Sequence[Side]) -> None:
         """A sample of each, with the default often enough among them."""

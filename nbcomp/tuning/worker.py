@@ -27,8 +27,7 @@ from typing import IO, Any, Protocol, Self
 from nbcomp.errors import PACKAGE, NbcompError
 from nbcomp.machine import Machine, host
 from nbcomp.runtime import pool
-from nbcomp.schedule.language import Schedule
-from nbcomp.tuning.bench import Bench, Prepared, Timed
+from nbcomp.tuning.bench import Bench, Prepared, Timed, Wanted
 from nbcomp.tuning.tasks import Task
 
 PATIENCE = 10.0  # seconds a candidate may take to be compiled and checked, or to be timed
@@ -82,11 +81,11 @@ class Runner(Protocol):
         """Work on this kernel from now on."""
 
     def run(
-        self, task: Task, schedules: Iterable[Schedule], best: float = math.inf
+        self, task: Task, candidates: Iterable[Wanted], best: float = math.inf
     ) -> Iterator[Outcomes]:
-        """What came of schedules, by position, as it comes."""
+        """What came of candidates, by position, as it comes."""
 
-    def race(self, task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
+    def race(self, task: Task, candidates: Sequence[Wanted], seconds: float) -> list[list[float]]:
         """Samples of the default schedule, then of others, taken in turn; none where one does not
         work."""
 
@@ -112,9 +111,9 @@ class _Served:
         """Run kernels on so many threads."""
         pool.set_threads(count)
 
-    def prepare(self, number: int, schedule: Schedule) -> str:
+    def prepare(self, number: int, wanted: Wanted) -> str:
         """Compile and check a candidate: why it cannot be timed."""
-        made = self.bench.prepare(schedule)
+        made = self.bench.prepare(wanted)
         if isinstance(made, str):
             return made
         self.ready[number] = made
@@ -327,17 +326,17 @@ class Workers:
     # ------------------------------------------------------------------------------- working
 
     def run(
-        self, task: Task, schedules: Iterable[Schedule], best: float = math.inf
+        self, task: Task, candidates: Iterable[Wanted], best: float = math.inf
     ) -> Iterator[Outcomes]:
-        """What came of schedules, by position, as it comes: first of those that cannot be timed.
+        """What came of candidates, by position, as it comes: first of those that cannot be timed.
 
-        schedules: taken one after another while workers are busy, so making them costs no time.
+        candidates: taken one after another while workers are busy, so making them costs no time.
         best: the least share of the default's time so far; what is far beyond is timed less well.
         """
         self.use(task)
-        taken: list[Schedule] = []
+        taken: list[Wanted] = []
         alone: deque[int] = deque()  # those whose worker was lost with others at hand
-        waiting: Iterator[int] | None = _numbered(schedules, taken)
+        waiting: Iterator[int] | None = _numbered(candidates, taken)
         while waiting is not None:
             ready: dict[int, _Worker] = {}
             yield from self._prepare(taken, waiting, ready)
@@ -368,7 +367,7 @@ class Workers:
         return f"took longer than {self.patience:g} s"
 
     def _prepare(
-        self, taken: Sequence[Schedule], waiting: Iterator[int], ready: dict[int, _Worker]
+        self, taken: Sequence[Wanted], waiting: Iterator[int], ready: dict[int, _Worker]
     ) -> Iterator[Outcomes]:
         """Let all workers compile and check; `ready` gets those that may be timed, by whom."""
         busy: dict[_Worker, tuple[int, float]] = {}
@@ -386,13 +385,13 @@ class Workers:
             else:
                 ready[number] = worker
 
-    def _ask_to_prepare(self, worker: _Worker, number: int, schedule: Schedule) -> _Worker:
+    def _ask_to_prepare(self, worker: _Worker, number: int, wanted: Wanted) -> _Worker:
         """Send a candidate to a worker, or to its successor if it is not there any more."""
         try:
-            worker.send("prepare", number, schedule)
+            worker.send("prepare", number, wanted)
         except Lost:
             worker = self.replace(worker)
-            worker.send("prepare", number, schedule)
+            worker.send("prepare", number, wanted)
         return worker
 
     def _prepared(self, busy: Mapping[_Worker, tuple[int, float]]) -> tuple[_Worker, str]:
@@ -411,27 +410,27 @@ class Workers:
             self.replace(worker)
             return worker, str(error)
 
-    def race(self, task: Task, schedules: Sequence[Schedule], seconds: float) -> list[list[float]]:
+    def race(self, task: Task, candidates: Sequence[Wanted], seconds: float) -> list[list[float]]:
         """Samples of the default schedule, then of those given, taken in turn; none of one that
         does not work."""
         self.use(task)
         worker, numbers = self.workers[0], []
         try:
-            for number, schedule in enumerate(schedules):
-                if not self.ask(worker, self.patience, "prepare", number, schedule):
+            for number, wanted in enumerate(candidates):
+                if not self.ask(worker, self.patience, "prepare", number, wanted):
                     numbers.append(number)
             taken = self.ask(worker, self.patience + 2 * seconds, "race", numbers, seconds)
         except (Lost, ValueError):
             self.replace(worker)
-            return [[], *([] for _ in schedules)]
+            return [[], *([] for _ in candidates)]
         found = dict(zip([-1, *numbers], taken, strict=True))
-        return [found.get(k, []) for k in range(-1, len(schedules))]
+        return [found.get(k, []) for k in range(-1, len(candidates))]
 
 
-def _numbered(schedules: Iterable[Schedule], taken: list[Schedule]) -> Iterator[int]:
-    """The position of each schedule, once it has been taken."""
-    for number, schedule in enumerate(schedules):
-        taken.append(schedule)
+def _numbered(candidates: Iterable[Wanted], taken: list[Wanted]) -> Iterator[int]:
+    """The position of each candidate, once it has been taken."""
+    for number, wanted in enumerate(candidates):
+        taken.append(wanted)
         yield number
 
 
