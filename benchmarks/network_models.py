@@ -243,7 +243,18 @@ def lstm(nn: Any) -> Any:
 # ------------------------------------------------------------------------- only to be compiled
 
 
-@network("transformer, 12 layers of 256, 64 positions", shapes={"x": (1, 64, 256)}, timed=False)
-def transformer12(nn: Any) -> Any:
-    layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True)
-    return nn.TransformerEncoder(layer, 12)
+def _transformer(layers: int) -> Callable[[Any], Any]:
+    def build(nn: Any) -> Any:
+        layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True)
+        return nn.TransformerEncoder(layer, layers)
+
+    return build
+
+
+for _layers in (12, 24, 48):
+    network(
+        f"transformer, {_layers} layers of 256, 64 positions",
+        name=f"transformer{_layers}",
+        shapes={"x": (1, 64, 256)},
+        timed=False,
+    )(_transformer(_layers))

@@ -576,13 +576,9 @@ def python_of(function: Any) -> types.FunctionType | None:
     return function if isinstance(function, types.FunctionType) else None
 
 
-def options_of(libraries: Library | Sequence[Library], precision: str) -> Options:
-    """The options that `jit` and `script` take by name."""
-    several = (libraries,) if isinstance(libraries, Library) else tuple(libraries)
-    return Options(libraries=several, precision=precision)
-
-
-def jit(function: Any = NOTHING, *, libraries: Sequence[Library] = (), precision: str = "") -> Any:
+def jit(
+    function: Any = NOTHING, *, libraries: Library | Sequence[Library] = (), precision: str = ""
+) -> Any:
     """A function that compiles itself on its first call with each signature, then runs natively.
 
     Arguments and results are those of the function.  Where its graph breaks (at a `print`, a branch
@@ -599,7 +595,7 @@ def jit(function: Any = NOTHING, *, libraries: Sequence[Library] = (), precision
     Copies and pickles of what it gives are of the function, which is compiled again where it is
     called.
     """
-    options = options_of(libraries, precision)
+    options = EVERYTHING.asking(libraries, precision)
     if function is NOTHING:
         return functools.partial(jit, libraries=libraries, precision=precision)
     if isinstance(function, Jit):

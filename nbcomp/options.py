@@ -7,7 +7,7 @@ not know how an optimisation works.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal, Protocol
@@ -54,6 +54,7 @@ OPTIMISATIONS = (
 )
 
 PRECISIONS = ("", "bf16")
+ENTRY = ("libraries", "precision")  # what every entry takes by name
 NAMES = tuple(o.name for o in OPTIMISATIONS)
 
 
@@ -99,6 +100,20 @@ class Options:
             near = get_close_matches(name, NAMES, 1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise ValueError(f"no optimisation {name!r}{hint}; there are {', '.join(NAMES)}")
+
+    def asking(
+        self,
+        libraries: Routines | Sequence[Routines] | None = None,
+        precision: str | None = None,
+    ) -> Options:
+        """These options with what every entry takes by name, where it is given."""
+        given = () if libraries is None else libraries
+        several = tuple(given) if isinstance(given, Sequence) else (given,)
+        return replace(
+            self,
+            libraries=self.libraries if libraries is None else several,
+            precision=self.precision if precision is None else precision,
+        )
 
     def does(self, name: str) -> bool:
         """Whether this optimisation is done."""

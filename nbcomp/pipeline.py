@@ -45,7 +45,7 @@ from nbcomp.loop.grammar import Kernel
 from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
 from nbcomp.machine import Machine
 from nbcomp.openings import examples, of_types, tell, with_lengths
-from nbcomp.options import EVERYTHING, Options
+from nbcomp.options import ENTRY, EVERYTHING, Options
 from nbcomp.planning import bytes_strides, held_inputs, plan_of, steps_of
 from nbcomp.record import Snapshot, Trace
 from nbcomp.returning import native_writes, results_of, rigid
@@ -64,7 +64,7 @@ from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
 from nbcomp.target.llvm.cpus import target_for, without_on
 from nbcomp.types import TensorType
-from nbcomp.wrapped import unwrapped
+from nbcomp.wrapped import options_of, unwrapped
 
 G = TypeVar("G", Graph, FusedGraph)
 R = TypeVar("R", Graph, FusedGraph)
@@ -90,12 +90,17 @@ GRAPH_PASSES: tuple[Pass, ...] = (
 def compile(function: Any, *args: Any, **kwargs: Any) -> Compiled:
     """Compile a function for these arguments (arrays, numbers, or `nbcomp.f32[…]` types).
 
-    With `compile_for("interpreted")` instead, the loops run in Python: slow, but nothing is hidden.
+    `libraries=` and `precision=` are those of `jit`, unless the function has a parameter of that
+    name.  With `compile_for("interpreted")` instead, the loops run in Python: slow, but nothing is
+    hidden.
 
     Raises CaptureError where the program cannot be a graph, Unsupported for what is not compiled,
-    and what the function itself raises.
+    ValueError for another precision, and what the function itself raises.
     """
-    return _compile(host_target(), EVERYTHING, function, *args, **kwargs)
+    own = signature_of(unwrapped(function)).parameters
+    asked = {k: kwargs.pop(k) for k in ENTRY if k in kwargs and k not in own}
+    options: Options = options_of(function, EVERYTHING).asking(**asked)
+    return _compile(host_target(), options, function, *args, **kwargs)
 
 
 def _compile(
@@ -197,11 +202,12 @@ def _compile_capture(
     with trace.timed("lower"):
         lowered = lower_groups(fused, writes, rigid(captured.result))
     _known(options, lowered)
-    made = _scheduled(lowered, trace, options, target.machine)
-    parts = [replace(p, kernel=made[p.kernel.name]) if p.kernel else p for p in lowered]
+    distinct = {part.kernel.name: part.kernel for part in lowered if part.kernel}
+    made = _made(distinct, trace, options, target)
+    parts = [replace(p, kernel=made[p.kernel.name].kernel) if p.kernel else p for p in lowered]
     with trace.timed("memory plan"):
         program = plan_memory(fused, parts, writes, reuse=options.does("reuse"))
-    kernels = _kernels(program, lowered, trace, target)
+    kernels = _with_groups(made, program)
     steps = tuple(steps_of(program, kernels, partial(_control, target)))
     compiled = tuple(kernels.values())
     plan = plan_of(captured, program, steps, compiled, results)
@@ -243,7 +249,8 @@ def recompile(compiled: Compiled, options: Options, cpu: str = "host") -> Compil
     options = options.leaving(*without_on(cpu))
     begin = time.perf_counter()
     trace = Trace(seconds={"capture": compiled.trace.seconds["capture"]})
-    return compile_capture(compiled.function, compiled.capture, trace, begin, target, options)
+    with trace.listening():
+        return compile_capture(compiled.function, compiled.capture, trace, begin, target, options)
 
 
 def _with_strides(captured: Capture) -> Graph:
@@ -327,12 +334,20 @@ def _known(options: Options, parts: Sequence[Part]) -> None:
             raise ScheduleError(f"no kernel {name}; the kernels are {', '.join(names)}")
 
 
-def _scheduled(
-    parts: Sequence[Part], trace: Trace, options: Options, machine: Machine
-) -> dict[str, Kernel]:
-    """The kernels of all parts after their schedules, by name."""
-    kernels = {part.kernel.name: part.kernel for part in parts if part.kernel}
-    return {name: _schedule(k, trace, options, machine) for name, k in kernels.items()}
+def _made(
+    kernels: Mapping[str, Kernel], trace: Trace, options: Options, target: Target
+) -> dict[str, CompiledKernel]:
+    """Every kernel scheduled and compiled, by name; not yet with the groups that call it."""
+    scheduled = [*kernels.values()]
+
+    def in_turn() -> Iterator[Kernel]:
+        for position, kernel in enumerate(kernels.values()):
+            scheduled[position] = _schedule(kernel, trace, options, target.machine)
+            yield scheduled[position]
+
+    codes = target.compile_all(in_turn(), trace)
+    each = zip(kernels.items(), scheduled, codes, strict=True)
+    return {name: CompiledKernel(name, (), k, made, code) for (name, k), made, code in each}
 
 
 def _schedule(kernel: Kernel, trace: Trace, options: Options, machine: Machine) -> Kernel:
@@ -368,20 +383,14 @@ def _in_steps(kernel: Kernel, played: Iterable[tuple[Any, Kernel]], trace: Trace
     return kernel
 
 
-def _kernels(
-    program: Program, lowered: Sequence[Part], trace: Trace, target: Target
-) -> dict[str, CompiledKernel]:
-    """Compile every kernel, once; by name."""
+def _with_groups(made: Mapping[str, CompiledKernel], program: Program) -> dict[str, CompiledKernel]:
+    """The kernels, each with the groups that it computes, in the order of the first of them."""
     kernels: dict[str, CompiledKernel] = {}
-    for step, part in zip(program.steps, lowered, strict=True):
-        if isinstance(step, LibraryStep) or part.kernel is None:
-            continue
-        kernel = step.kernel
-        if (made := kernels.get(kernel.name)) is not None:
-            kernels[kernel.name] = replace(made, groups=(*made.groups, step.group))
-            continue
-        code = target.compile(kernel, trace)
-        kernels[kernel.name] = CompiledKernel(kernel.name, (step.group,), part.kernel, kernel, code)
+    for step in program.steps:
+        if not isinstance(step, LibraryStep):
+            name = step.kernel.name
+            known = kernels.get(name, made[name])
+            kernels[name] = replace(known, groups=(*known.groups, step.group))
     return kernels
 
 

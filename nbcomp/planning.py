@@ -17,7 +17,7 @@ from nbcomp.frontend.result import Out
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.branches import If, While
 from nbcomp.graph.op import Library, Op
-from nbcomp.loop.grammar import Buffer, For, Kernel
+from nbcomp.loop.grammar import Buffer, Kernel, spread_loop
 from nbcomp.lowering.program import LibraryStep, Program
 from nbcomp.machine import host
 from nbcomp.ops.external import CFunction, External, Operand
@@ -38,7 +38,7 @@ from nbcomp.runtime.plan import (
     Step,
     ValueGuard,
 )
-from nbcomp.schedule.default import grain, seconds
+from nbcomp.schedule.default import grain, seconds, share
 from nbcomp.settling import numbers
 from nbcomp.sizes import Size, Symbol, symbols_of
 from nbcomp.target.base import Stage
@@ -189,9 +189,12 @@ def step_of(
     if not isinstance(stage.run, int):
         views = tuple(_view(s, b) for s, b in zip(slots, buffers, strict=True))
         return HostStep(stage.run, views, (), stage.name)
-    loop = kernel.stages[position]
-    size = grain(loop, host()) if stage.parallel and isinstance(loop, For) else 0
-    return Step(stage.run, slots, stage.params, stage.extent, size, stage.name)
+    spread = spread_loop(kernel.stages[position])
+    size = 0
+    if stage.parallel and spread is not None:
+        rounds, loop = spread
+        size = share(loop, host()) if rounds else grain(loop, host())
+    return Step(stage.run, slots, stage.params, stage.extent, size, stage.name, stage.round)
 
 
 def _view(slot: int, buffer: Buffer) -> tuple[int, DType, tuple[int, ...], tuple[int, ...]]:

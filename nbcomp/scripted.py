@@ -20,7 +20,7 @@ from nbcomp.frontend.trace import Capture
 from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.script import code
-from nbcomp.jitted import Jit, options_of
+from nbcomp.jitted import Jit
 from nbcomp.openings import SHORT
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.wrapped import NOTHING, callable_of, global_name
@@ -99,7 +99,7 @@ class Script(Jit):
 
 
 def script(
-    function: Any = NOTHING, *, libraries: Sequence[Library] = (), precision: str = ""
+    function: Any = NOTHING, *, libraries: Library | Sequence[Library] = (), precision: str = ""
 ) -> Any:
     """A function compiled from its source: `if`, `while`, `for`, `break`, `return`, loops over the
     elements of arrays, and everything `jit` compiles.
@@ -107,7 +107,7 @@ def script(
     A decorator, or a call: `fast = nbcomp.script(f)`.  Whole numbers are 64 bits wide and checked.
     libraries, precision: as of `jit`.
     """
-    options = options_of(libraries, precision)
+    options = EVERYTHING.asking(libraries, precision)
     if function is NOTHING:
         return partial(script, libraries=libraries, precision=precision)
     if isinstance(function, Script) and options in (EVERYTHING, function.options):

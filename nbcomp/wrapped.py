@@ -37,6 +37,12 @@ def unwrapped(function: Any) -> Any:
     return callable_of(function, "compile") if callable(function) else function
 
 
+def options_of(function: Any, otherwise: Any) -> Any:
+    """How a jitted function is compiled; something else for other functions."""
+    jitted = getattr(type(function), "__nbcomp_jitted__", False)
+    return function.options if jitted else otherwise
+
+
 def _answers_anything(function: Any) -> bool:
     """Whether an object has or trips over an attribute that nothing has, or is not itself."""
     try:

@@ -196,8 +196,10 @@ def run_stage(
         *(memory[kernel.buffers[k].memory].ctypes.data for k in stage.slots)
     )
     params = (ctypes.c_int64 * max(1, len(stage.params)))(*stage.params)
-    for begin, end in pieces(stage.extent) if stage.parallel else [(0, 1)]:
-        assert function(pointers, params, begin, end) == 0
+    length = stage.round or stage.extent
+    for first in range(0, stage.extent, length) if length else ():
+        for begin, end in pieces(length) if stage.parallel else [(0, 1)]:
+            assert function(pointers, params, first + begin, first + end) == 0
 
 
 def pieces(extent: int) -> list[tuple[int, int]]:

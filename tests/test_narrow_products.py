@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import nbcomp
+from nbcomp import nn
 from nbcomp.levels import levels
 from nbcomp.loop.work import work_of
 from nbcomp.machine import host
@@ -17,6 +19,11 @@ from nbcomp.measure.kernels import _together
 
 SHAPES = [(4, 16, 8), (5, 17, 10), (37, 53, 77), (8, 64, 48), (13, 250, 33), (70, 129, 100)]
 KINDS = list(itertools.product(("u1", "i1"), repeat=2))
+
+
+needs_instructions = pytest.mark.skipif(
+    not {"avx512vnni", "avx512bf16"} <= host().features, reason="needs AVX512-VNNI and -BF16"
+)
 
 
 def product(a: Any, b: Any) -> Any:
@@ -226,6 +233,104 @@ def test_attention_in_bfloat16(rng: np.random.Generator) -> None:
     arrays = [rng.standard_normal((2, 64, 64)).astype(np.float32) for _ in range(3)]
     compiled = in_bf16(attention, *arrays)
     np.testing.assert_allclose(compiled(*arrays), attention(*arrays), atol=0.03)
+
+
+def test_every_entry_takes_the_precision(rng: np.random.Generator) -> None:
+    a, b = (rng.standard_normal((32, 32)).astype(np.float32) for _ in range(2))
+    wanted = in_bf16(matmul, a, b)(a, b)
+    for compiled in (
+        nbcomp.compile(matmul, a, b, precision="bf16"),
+        nbcomp.compile(nbcomp.jit(matmul, precision="bf16"), a, b),
+        nbcomp.jit(matmul, precision="bf16").compile(a, b),
+        nbcomp.script(matmul, precision="bf16").compile(a, b),
+    ):
+        assert narrow(compiled)
+        np.testing.assert_array_equal(compiled(a, b), wanted)
+    exact = nbcomp.compile(nbcomp.jit(matmul, precision="bf16"), a, b, precision="")
+    assert not narrow(exact)
+    with pytest.raises(ValueError, match="no precision 'fp8'; there is bf16"):
+        nbcomp.compile(matmul, a, b, precision="fp8")
+
+
+def test_a_parameter_of_the_functions_own_comes_first(rng: np.random.Generator) -> None:
+    def scaled(a: Any, precision: float) -> Any:
+        return a * precision
+
+    a = rng.standard_normal(9).astype(np.float32)
+    np.testing.assert_array_equal(nbcomp.compile(scaled, a, precision=3.0)(a, 3.0), a * 3.0)
+
+
+# -------------------------------------------------------------------------------- packed weights
+
+
+class Layer(nn.Module):
+    """x @ weight.T in the numbers of the weight, with int32 sums for bytes."""
+
+    def __init__(self, weight: Any) -> None:
+        self.weight = nn.Parameter(weight, requires_grad=False)
+
+    def forward(self, x: Any) -> Any:
+        wide = np.int32 if x.dtype.itemsize == 1 else np.float32
+        return x.astype(wide) @ self.weight.astype(wide).T
+
+
+def packed(compiled: Any) -> bool:
+    return any("is packed once" in r.reason for r in compiled.trace.remarks)
+
+
+@needs_instructions
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("shape", [(4, 67, 64), (7, 67, 70), (33, 256, 100)])
+def test_weights_of_bytes_are_packed_once(
+    shape: tuple[int, int, int], kinds: tuple[str, str], rng: np.random.Generator
+) -> None:
+    rows, inner, columns = shape
+    x, layer = byte(rng, kinds[0], rows, inner), Layer(byte(rng, kinds[1], columns, inner))
+    fast = nbcomp.jit(layer)
+    np.testing.assert_array_equal(fast(x), layer(x))
+    assert packed(fast.compiled)
+    for name, run in levels(fast.compiled) if shape[0] == 4 else ():
+        np.testing.assert_array_equal(run(x), layer(x), err_msg=name)
+    layer.weight.data[...] = byte(rng, kinds[1], columns, inner)
+    np.testing.assert_array_equal(fast(x), layer(x))
+    np.testing.assert_array_equal(fast(x[:, ::-1][:, ::-1]), layer(x))
+
+
+@needs_instructions
+@pytest.mark.parametrize("shape", [(4, 64, 64), (7, 67, 70), (33, 256, 100), (6, 130, 48)])
+def test_weights_are_rounded_once(shape: tuple[int, int, int], rng: np.random.Generator) -> None:
+    rows, inner, columns = shape
+    x = rng.standard_normal((2, rows, inner)).astype(np.float32)
+    layer = nn.Linear(inner, columns)
+    fast = nbcomp.jit(layer, precision="bf16")
+    for _ in range(2):
+        weight, bias = (np.asarray(p) for p in (layer.weight, layer.bias))
+        true = x.astype(np.float64) @ weight.T + bias
+        size = np.abs(x).astype(np.float64) @ np.abs(weight).T + np.abs(bias)
+        np.testing.assert_array_less(np.abs(fast(x) - true), size * (2.0**-8 + 2.0**-15))
+        layer.weight.data[...] = rng.standard_normal((columns, inner))
+    assert packed(fast.compiled)
+    assert not any(n.op.name == "to_bfloat16" and n.inputs[0].op.name == "input"
+                   and n.inputs[0].op.held for n in fast.compiled.graph.nodes)  # fmt: skip
+    text = fast.compiled.text("asm")
+    assert "vdpbf16ps" in text
+
+
+def test_tiles_are_picked_where_the_cpu_has_them(rng: np.random.Generator) -> None:
+    """As text, on CPUs without: the sums of whole tiles by AMX, what is left by vectors."""
+    a, b = byte(rng, "u1", 40, 64), byte(rng, "i1", 64, 50)
+    text = nbcomp.compile(product, a, b).for_cpu("amx").text("asm")
+    assert {"tdpbusd", "tileloadd", "tilerelease"} <= set(re.findall(r"\t(\w+)", text))
+    assert "vpdpbusd" in text
+    x, y = (rng.standard_normal((32, 64)).astype(np.float32) for _ in range(2))
+    compiled = in_bf16(lambda a, b: np.maximum(a @ b.T + 1, 0), x, y).for_cpu("amx")
+    assert "tdpbf16ps" in compiled.text("asm")
+    assert any("tdpbf16ps adds" in r.reason for r in compiled.trace.remarks)
+    for name, run in levels(compiled):
+        if name != "machine code":
+            np.testing.assert_allclose(
+                run(x, y), np.maximum(x @ y.T + 1, 0), atol=0.3, err_msg=name
+            )
 
 
 @pytest.mark.skipif("avx512vnni" not in host().features, reason="needs AVX512-VNNI")

@@ -237,6 +237,8 @@ class ChannelsLast(Windowed):
     what is around the image is in memory; those below leave out that much of it.
     """
 
+    narrow: ClassVar[bool] = False  # as of `Contract`
+
     @classmethod
     def of(cls, op: Windowed, margins: Margins, x: Node, *weights: Node) -> Node:
         """The operator in the place of `op`, of an image and of weights as that takes them."""

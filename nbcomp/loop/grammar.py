@@ -183,8 +183,9 @@ class Alloc:
 class For:
     """for var in 0..extent: body
 
-    kind: how the iterations run; the meaning is that of "serial".  "parallel" (only as a stage):
-    iterations are independent and spread over the cores.  "vector": iterations are SIMD lanes, as
+    kind: how the iterations run; the meaning is that of "serial".  "parallel" (only as a stage, or
+    as all that a serial loop which is a stage does, in rounds): iterations are independent and
+    spread over the cores.  "vector": iterations are SIMD lanes, as
     many as the machine's vectors have but no more than `lanes` (0: whatever these are), `unroll`
     vectors at a time, the rest under a mask; an `Accumulate` into something that does not
     depend on `var` keeps one accumulator per lane and combines them in a fixed tree.  "unroll": all
@@ -324,7 +325,7 @@ class Kernel:
     """A loop nest over the buffers it is called with (inputs, outputs and temps, in that order).
 
     Each stage runs to its end before the next starts; a stage that is a parallel `For` is spread
-    over the cores.
+    over the cores (`spread_loop`).
     """
 
     name: str
@@ -342,6 +343,18 @@ class Kernel:
 
 
 # ----------------------------------------------------------------------- building index expressions
+
+
+def spread_loop(stage: Stmt) -> tuple[For | None, For] | None:
+    """The parallel loop of a stage, after the loop over rounds around it, if there is one; None for
+    a stage that one core runs."""
+    if not isinstance(stage, For):
+        return None
+    if stage.kind == "parallel":
+        return None, stage
+    inner = stage.body[0] if len(stage.body) == 1 else None
+    rounds = stage.kind == "serial" and isinstance(inner, For) and inner.kind == "parallel"
+    return (stage, inner) if rounds and isinstance(inner, For) else None
 
 
 def affine(constant: int = 0, **terms: int) -> Affine:
@@ -370,7 +383,9 @@ def index_scale(a: Expr, factor: int, offset: int = 0) -> Expr:
     """factor*a + offset, folded when a is affine."""
     if isinstance(a, Affine):
         constant = a.constant * factor + offset
-        if factor.__class__ is int and factor:  # no term becomes 0, and their order stays
+        if not a.terms:
+            return Affine(INT64, (), constant)
+        if type(factor) is int and factor:  # the order stays
             return Affine(INT64, tuple([(v, f * factor) for v, f in a.terms]), constant)
         return affine(constant, **{v: f * factor for v, f in a.terms})
     scaled = a if factor == 1 else Apply(INT64, "multiply", (a, affine(factor)))

@@ -26,6 +26,7 @@ from nbcomp.loop.grammar import (
     Expr,
     For,
     Load,
+    Stmt,
     affine,
     index_add,
     index_scale,
@@ -195,18 +196,26 @@ def terms(intrinsic: Intrinsic) -> int:
     return _extent(loop) or 1
 
 
+def operands(intrinsic: Intrinsic) -> tuple[DType, DType, DType]:
+    """The dtypes of an instruction's operands and of its sums."""
+    adding: Stmt = intrinsic.meaning
+    while isinstance(adding, For):
+        (adding,) = adding.body
+    assert isinstance(adding, Accumulate)
+    factors = _operands(adding.value)
+    left, right = (e.dtype for f in factors for e in walk_expr(f) if isinstance(e, Load))
+    return left, right, adding.buffer.dtype
+
+
 def dots(intrinsic: Intrinsic) -> tuple[int, tuple[DType, DType, DType]] | None:
     """Lanes, and the dtypes of the operands and the sums, of an instruction whose sums are lanes of
     a vector; None for tiles."""
     lanes = intrinsic.meaning
     (terms,) = lanes.body
     assert isinstance(terms, For)
-    (adding,) = terms.body
-    if not isinstance(adding, Accumulate) or not isinstance(lanes.extent, Affine):
+    if isinstance(terms.body[0], For) or not isinstance(lanes.extent, Affine):
         return None
-    factors = _operands(adding.value)
-    left, right = (e.dtype for f in factors for e in walk_expr(f) if isinstance(e, Load))
-    return lanes.extent.constant, (left, right, adding.buffer.dtype)
+    return lanes.extent.constant, operands(intrinsic)
 
 
 # ------------------------------------------------------------------------------- what there is

@@ -32,6 +32,7 @@ from nbcomp.loop.grammar import (
     While,
     expressions,
     neutral,
+    spread_loop,
     walk,
     walk_expr,
 )
@@ -109,6 +110,10 @@ class _Checker:
             case _:
                 self.jump(stmt, scope)
 
+    def in_rounds(self, stmt: For) -> bool:
+        """Whether a parallel loop is all that the serial loop of a stage does."""
+        return any(found and found[1] is stmt for found in map(spread_loop, self.kernel.stages))
+
     def jump(self, stmt: Stmt, scope: set[str]) -> None:
         if isinstance(stmt, Block):
             self.labels.append(stmt.label)
@@ -144,7 +149,7 @@ class _Checker:
 
     def loop(self, stmt: For, scope: set[str], top: bool) -> None:
         self.bind(stmt, stmt.var, scope)
-        if stmt.kind == "parallel" and not top:
+        if stmt.kind == "parallel" and not (top or self.in_rounds(stmt)):
             self.misplaced(stmt, "a parallel loop inside another statement")
         if stmt.extent.dtype != INT64:
             self.fail(stmt, "an extent that is not int64")

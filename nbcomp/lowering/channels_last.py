@@ -31,16 +31,19 @@ from nbcomp.loop.grammar import (
     affine,
     index_scale,
 )
+from nbcomp.lowering.contraction import wide
 from nbcomp.lowering.elements import Index, broadcast_index
 from nbcomp.lowering.maps import stepped
 from nbcomp.lowering.window_sums import WindowSums, windowed
 from nbcomp.lowering.windows import add
 
 
-def has_channels_last(group: Group) -> bool:
-    """Whether a group is over windows of an image whose channels come last."""
+def with_channels_last(group: Group) -> type[LastChannels] | None:
+    """The loops of a group over windows of an image whose channels come last; None for others."""
     node = windowed(group)
-    return node is not None and isinstance(node.op, ChannelsLast)
+    if node is None or not isinstance(node.op, ChannelsLast):
+        return None
+    return NarrowChannels if node.op.narrow else LastChannels
 
 
 class LastChannels(WindowSums):
@@ -63,6 +66,11 @@ class LastChannels(WindowSums):
         """The weights, if there are any."""
         return self.operands[1] if len(self.operands) > 1 else None
 
+    @property
+    def width(self) -> int:
+        """Channels of the result in a block of weights."""
+        return self.operands[1].shape[-1]
+
     def memory_of(self, node: Node) -> Buffer:
         """The buffer of an operand as it is, through the views it may be."""
         strides = element_strides(node)
@@ -76,25 +84,23 @@ class LastChannels(WindowSums):
 
     def blocks(self) -> None:
         """A convolution: block by block of its channels; the last may be narrower."""
-        packed, channels = self.operands[1], self.node.shape[-1]
-        count, width = packed.shape[0], packed.shape[-1]
+        count, width, channels = self.operands[1].shape[0], self.width, self.node.shape[-1]
         rest = channels - (count - 1) * width
         whole = count if rest == width else count - 1
-        for first, blocks, wide in ((0, whole, width), (whole, count - whole, rest)):
+        for first, blocks, extent in ((0, whole, width), (whole, count - whole, rest)):
             if blocks:
-                self.stage(first, blocks, wide)
+                self.stage(first, blocks, extent)
 
     def stage(self, first: int, blocks: int, wide: int) -> None:
         """The loops over some blocks of equal width."""
         batch, *space, _ = self.node.shape
-        width = self.operands[1].shape[-1]
         names = ["b", *self.axes(len(space) + 1), "o"]
         with self.writer.loops(names, [blocks, batch, *space, wide], self.location) as index:
             self.perfect(index)
             b, n, *places, o = index
             block = add(b, affine(first))
             self.sums(n, tuple(places), (block, o))
-            self.finish((n, *places, add(index_scale(block, width), o)))
+            self.finish((n, *places, add(index_scale(block, self.width), o)))
         self.close_stage()
 
     def channels(self) -> None:
@@ -169,3 +175,30 @@ class LastChannels(WindowSums):
                 place = stepped(index, piece.step, piece.start)
                 self.writer.add(Store(self.outputs[node], place, value, node.location))
         self.close_stage()
+
+
+class NarrowChannels(LastChannels):
+    """The same for a product of narrow numbers: the terms of a group lie side by side.
+
+    for block: for n: for o:
+        (total = 0
+         for k: for q: total += x[n, G * k + q] * w[block, k, o, q]
+         out[n, block + o] = f(total))
+    """
+
+    @property
+    def width(self) -> int:
+        return self.operands[1].shape[-2]
+
+    def sums(self, n: Affine, places: tuple[Affine, ...], channel: tuple[Affine, Affine]) -> None:
+        total = self.start()
+        image, packed = self.operands
+        block, o = channel
+        _, groups, _, group = packed.shape
+        dtype, location = self.node.type.dtype, self.node.location
+        with self.writer.loops(["k", "q"], [groups, group], location) as (k, q):
+            term = add(index_scale(k, group), q)
+            left = Load(image.dtype, image, (n, *places, term), location)
+            right = Load(packed.dtype, packed, (block, k, o, q), location)
+            value = Apply(dtype, "multiply", (wide(left, dtype), wide(right, dtype)), location)
+            self.writer.add(Accumulate(total, (), "add", value, location, contract=True))

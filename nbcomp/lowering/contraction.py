@@ -28,7 +28,7 @@ def is_contraction(group: Group) -> bool:
     return group.kind in ("map", "contract") and all(n.shape == shape for n in group.outputs)
 
 
-def _wide(factor: Expr, dtype: DType) -> Expr:
+def wide(factor: Expr, dtype: DType) -> Expr:
     """A factor in the dtype of the sums."""
     if factor.dtype == dtype:
         return factor
@@ -74,7 +74,7 @@ class Contraction(GroupLowering):
                 self.elements.at(a, (*broadcast_index(tuple(stack), a.shape[:-2]), i, k)),
                 self.elements.at(b, (*broadcast_index(tuple(stack), b.shape[:-2]), k, j)),
             )
-            left, right = (_wide(f, dtype) for f in factors)
+            left, right = (wide(f, dtype) for f in factors)
             term = Apply(dtype, "multiply", (left, right), product.location)
             self.writer.add(Accumulate(total, (), "add", term, product.location, contract=True))
         self.elements.finished[product] = lambda _: Load(dtype, total, (), product.location)

@@ -17,7 +17,7 @@ from nbcomp.loop.grammar import (
     Store,
 )
 from nbcomp.lowering.attention import Attention
-from nbcomp.lowering.channels_last import LastChannels, has_channels_last
+from nbcomp.lowering.channels_last import with_channels_last
 from nbcomp.lowering.columns import Columns
 from nbcomp.lowering.contraction import Contraction, is_contraction
 from nbcomp.lowering.convolution import Convolution, is_convolution
@@ -38,8 +38,8 @@ def lower(group: Group, names: dict[Node, str], free: set[Node] | None = None) -
     """
     if is_contraction(group):
         return Contraction(group, names, free or set()).run()
-    if has_channels_last(group):
-        return LastChannels(group, names, free or set()).run()
+    if (last := with_channels_last(group)) is not None:
+        return last(group, names, free or set()).run()
     if is_channelwise(group):
         return Channelwise(group, names, free or set()).run()
     if is_convolution(group):

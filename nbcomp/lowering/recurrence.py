@@ -1,16 +1,19 @@
 """A recurrent layer as one loop over its steps.
 
-    for t: for u: for b: for j:
-        (total_g = 0; for k: total_g += state[b, k] * w[u, k, g, j]    for each gate g
-         new[b, u + j], cell[b, u + j] = step(gates[t, b, u + j], total, cell[b, u + j])
-         out[t, b, u + j] = new[b, u + j])
+    for t: for p: for u: for b: for j:
+        (total_g = 0; for k: total_g += out[t, b, k] * w[u, k, g, j]    for each gate g
+         out[t + 1, b, u + j], cell = step(gates[t + 1, b, u + j], total, cell[t, b, u + j]))
 
 Of a block of units all gates are summed together, so that the state's new elements are made while
-they are in registers.  Every other step walks the blocks backwards: weights that nearly fill a
-cache are in it from the last ones used.  Two states take turns.
+they are in registers.  The states are read where the step before has left them, in the result; the
+first step reads the given ones.  The cores share each step, block by block of units; sequences of a
+batch know nothing of each other, so that parts p of a large one go through all steps by themselves.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from nbcomp.graph.ir import Node, topological
 from nbcomp.graph.op import Input, Recurrence
@@ -28,10 +31,11 @@ from nbcomp.loop.grammar import (
     const,
     index_scale,
 )
-from nbcomp.lowering.elements import Index
 from nbcomp.lowering.group import GroupLowering
 from nbcomp.lowering.windows import add
 from nbcomp.types import TensorType
+
+TOGETHER, FEW = 8, 4  # sequences of a part, at best; fewer than that are one part
 
 
 class Steps(GroupLowering):
@@ -44,23 +48,26 @@ class Steps(GroupLowering):
         self.op = self.node.op
 
     def body(self) -> None:
-        op, (count, steps, batch, hidden) = self.op, self.node.shape
-        self.given, *states = (self.memory_of(i) for i in self.node.inputs[: 1 + op.states])
+        op, steps = self.op, self.node.shape[1]
+        self.given, *self.states = (self.memory_of(i) for i in self.node.inputs[: 1 + op.states])
         self.packed, *self.bias = (self.memory_of(i) for i in self.node.inputs[1 + op.states :])
-        self.result, dtype = self.outputs[self.node], self.node.type.dtype
-        self.turns = [self.temp("state", dtype, (batch, hidden)) for _ in range(2)]
-        self.cells = [self.temp("cell", dtype, (batch, hidden)) for _ in range(count - 1)]
-        with self.writer.loops(["b", "j"], [batch, hidden], self.location) as at:
-            for buffer, first in zip((self.turns[0], *self.cells), states, strict=True):
-                self.store(buffer, at, Load(dtype, first, at, self.location))
+        self.result = self.outputs[self.node]
+        with self.part():
+            self.step(affine(0), None)
         self.close_stage()
-        with self.writer.loop("t", steps // 2, self.location) as t:
-            self.step(add(t, t), 0)
-            self.step(add(add(t, t), affine(1)), 1)
+        with self.part(), self.writer.loop("t", steps - 1, self.location) as t:
+            self.step(add(t, affine(1)), t)
         self.close_stage()
-        if steps % 2:
-            self.step(affine(steps - 1), 0)
-            self.close_stage()
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """A loop over the parts of the batch."""
+        batch = self.node.shape[2]
+        parts = _parts(batch)
+        self.length = batch // parts
+        with self.writer.loop("p", parts, self.location) as p:
+            self.first = add(index_scale(p, self.length), affine(0))
+            yield
 
     def memory_of(self, node: Node) -> Buffer:
         """The buffer of an operand as it is."""
@@ -79,43 +86,58 @@ class Steps(GroupLowering):
         self.after = op.step(self.parts, self.sums, self.before)
         for node in topological(self.after):
             self.elements.uses.update(node.inputs)
-        self.elements.uses.update((*self.after, *self.after))  # each is stored in two places
+        self.elements.uses.update(self.after)
 
     # ------------------------------------------------------------------------------------- loops
 
-    def step(self, t: Affine, turn: int) -> None:
-        """One step, from the state of this turn to the other."""
-        _, steps, batch, hidden = self.node.shape
+    def step(self, t: Affine, before: Affine | None) -> None:
+        """One step, from the states of the one before; None: from the given ones."""
+        hidden = self.node.shape[-1]
         count, _, _, width = self.packed.shape
-        place = add(index_scale(t, -1), affine(steps - 1)) if self.op.backwards else t
         rest = hidden - (count - 1) * width
         whole = count if rest == width else count - 1
-        parts = [(0, whole, width), (whole, count - whole, rest)]
-        for first, blocks, wide in parts[::-1] if turn else parts:
+        for first, blocks, wide in ((0, whole, width), (whole, count - whole, rest)):
             if not blocks:
                 continue
-            with self.writer.loops(["u", "b", "j"], [blocks, batch, wide], self.location) as index:
-                for name in (v for i in (t, *index) for v, _ in i.terms):
+            extents = [blocks, self.length, wide]
+            with self.writer.loops(["u", "b", "j"], extents, self.location) as index:
+                for name in (v for i in (self.first, t, *index) for v, _ in i.terms):
                     self.writer.depth[name] = len(self.writer.frames) - 1
                 u, b, j = index
-                last = affine(first + blocks - 1)
-                block = add(index_scale(u, -1), last) if turn else add(u, affine(first))
-                self.units((place, b), block, j, turn)
+                place = self.place(t), add(self.first, b)
+                self.units(place, None if before is None else self.place(before), (u, first, j))
 
-    def units(self, at: tuple[Affine, Affine], block: Affine, j: Affine, turn: int) -> None:
-        """One unit of the state: its gates, then its new elements."""
+    def place(self, t: Affine) -> Affine:
+        """Where a step is in the sequence."""
+        steps = self.node.shape[1]
+        return add(index_scale(t, -1), affine(steps - 1)) if self.op.backwards else t
+
+    def units(
+        self,
+        at: tuple[Affine, Affine],
+        before: Affine | None,
+        place: tuple[Affine, int, Affine],
+    ) -> None:
+        """One unit of the state: its gates, then its new elements.  place: the block, counted from
+        one on, and the unit in it."""
         dtype, location, hidden = self.node.type.dtype, self.location, self.node.shape[-1]
-        (t, b), unit = at, add(index_scale(block, self.packed.shape[-1]), j)
+        (t, b), (u, first, j) = at, place
+        block = add(u, affine(first))
+        unit = add(index_scale(block, self.packed.shape[-1]), j)
+
+        def state(number: int, k: Affine) -> Load:
+            if before is None:
+                return Load(dtype, self.states[number], (b, k), location)
+            return Load(dtype, self.result, (affine(number), before, b, k), location)
+
         self.placeholders()  # anew: the values of others are others
-        state, after = self.turns[turn], self.turns[1 - turn]
         totals = [self.local(f"gate{g}", dtype, ()) for g in range(self.op.gates)]
         for total in totals:
             self.writer.add(Store(total, (), const(0, dtype), location))
         with self.writer.loop("k", hidden, location) as k:
             for g, total in enumerate(totals):
-                old = Load(dtype, state, (b, k), location)
                 weight = Load(dtype, self.packed, (block, k, affine(g), j), location)
-                term = Apply(dtype, "multiply", (old, weight), location)
+                term = Apply(dtype, "multiply", (state(0, k), weight), location)
                 self.writer.add(Accumulate(total, (), "add", term, location, contract=True))
         for number, total in enumerate(totals):
             gate = add(unit, affine(number * hidden))
@@ -125,17 +147,20 @@ class Steps(GroupLowering):
                 added = Load(dtype, self.bias[0], (gate,), location)
                 own = Apply(dtype, "add", (own, added), location)
             self.known(self.sums[number], own)
-        self.known(self.before[0], Load(dtype, state, (b, unit), location))
-        for cell, node in zip(self.cells, self.before[1:], strict=True):
-            self.known(node, Load(dtype, cell, (b, unit), location))
-        values = [self.elements.at(node, ()) for node in self.after]
-        for number, (buffer, value) in enumerate(zip((after, *self.cells), values, strict=True)):
-            self.store(buffer, (b, unit), value)
-            self.store(self.result, (affine(number), t, b, unit), value)
+        for number, node in enumerate(self.before):
+            self.known(node, state(number, unit))
+        for number, value in enumerate([self.elements.at(node, ()) for node in self.after]):
+            index = (affine(number), t, b, unit)
+            self.writer.add(Store(self.result, index, value, location))
 
     def known(self, node: Node, value: Expr) -> None:
         """The value of a placeholder here."""
         self.elements.finished[node] = lambda _: value
 
-    def store(self, buffer: Buffer, index: Index, value: Expr) -> None:
-        self.writer.add(Store(buffer, index, value, self.location))
+
+def _parts(batch: int) -> int:
+    """How many parts of a batch go through all steps by themselves."""
+    if batch < FEW:
+        return 1
+    most = max(batch // TOGETHER, 2)
+    return next(n for n in range(most, 0, -1) if batch % n == 0)

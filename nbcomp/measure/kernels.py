@@ -167,7 +167,7 @@ class _Timed:
 def _threads(step: Step | HostStep) -> int:
     if isinstance(step, HostStep) or not step.grain:
         return 1
-    return min(pool.threads(), math.ceil(step.extent / step.grain))
+    return min(pool.threads(), math.ceil((step.round or step.extent) / step.grain))
 
 
 def _calls(compiled: Compiled, samples: list[list[float]], memory: Memory) -> list[_Call]:

@@ -246,5 +246,5 @@ def code_of(compiled: Compiled) -> Any:
 def _shape_of(step: Any) -> Any:
     """Where a step works, and how it is cut for the cores."""
     if hasattr(step, "grain"):
-        return step.slots, step.extent, step.grain
+        return step.slots, step.extent, step.grain, step.round
     return step.inputs, step.outputs

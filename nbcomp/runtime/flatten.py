@@ -406,7 +406,7 @@ class Variant:
             "params": self._array(step.params),
             "extent": step.extent,
             "grain": step.grain,
-            "segment": _parts(step.extent, pieces),
+            "segment": step.round if step.round and step.grain else _parts(step.extent, pieces),
             "check": int(check),
         }
 

@@ -331,7 +331,7 @@ def prepared(step: Step | HostStep, frame: Frame) -> Callable[[], int]:
         return partial(_host, step, frame.slots)
     buffers = (ctypes.c_void_p * max(len(step.slots), 1))(*(frame.slots[i] for i in step.slots))
     params = (ctypes.c_int64 * max(len(step.params), 1))(*step.params)
-    return pool.prepared(step.function, buffers, params, step.extent, step.grain)
+    return pool.prepared(step.function, buffers, params, step.extent, step.grain, step.round)
 
 
 def _place(plan: Plan, args: tuple[Any, ...], slots: list[int]) -> list[Any]:

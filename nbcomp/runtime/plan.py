@@ -214,8 +214,8 @@ class Step:
     C signature: int64 function(void **buffers, const int64 *params, int64 begin, int64 end), where
     buffers[i] is the pointer in slot `slots[i]`.  Iterations begin..end of 0..extent are
     independent if `grain` > 0: then they may be spread over the cores, `grain` iterations at a
-    time.  A status other than 0 ends the call; the arguments are then run in NumPy, which raises
-    the right error.
+    time; if `round` > 0, those of a round, one round of so many iterations after another.  A status
+    other than 0 ends the call; the arguments are then run in NumPy, which raises the right error.
     """
 
     function: int  # address
@@ -224,6 +224,7 @@ class Step:
     extent: int = 1
     grain: int = 0
     name: str = ""
+    round: int = 0
 
 
 View = tuple[int, DType, tuple[int, ...], tuple[int, ...]]  # slot, dtype, shape, strides in bytes

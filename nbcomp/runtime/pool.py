@@ -183,11 +183,11 @@ _STEP = ctypes.CFUNCTYPE(
 
 
 def prepared(
-    function: int, buffers: Any, params: Any, extent: int, grain: int
+    function: int, buffers: Any, params: Any, extent: int, grain: int, length: int = 0
 ) -> Callable[[], int]:
     """A step that is ready to be run from Python (GIL released) any number of times: its status.
 
-    buffers, params: ctypes arrays of pointers and int64.
+    buffers, params: ctypes arrays of pointers and int64.  length: of a round (`plan.Step`).
     """
     places = ctypes.byref(buffers), ctypes.byref(params)  # which keep them alive
     native = library()
@@ -197,7 +197,18 @@ def prepared(
     pooled = native.function(
         "pool_run", ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3, gil=False
     )
+    if length:
+        return partial(_in_rounds, pooled, (function, *places), extent, grain, length)
     return partial(pooled, function, *places, 0, extent, grain)
+
+
+def _in_rounds(run: Any, what: tuple[Any, ...], extent: int, grain: int, length: int) -> int:
+    """One round after another."""
+    for begin in range(0, extent, length):
+        status = int(run(*what, begin, begin + length, grain))
+        if status:
+            return status
+    return 0
 
 
 def run(function: int, buffers: Any, params: Any, extent: int, grain: int) -> int:

@@ -77,7 +77,7 @@ class Blocking:
     part of the left operand that a block reads is copied.  right: whether the right one is read in
     place, copied panel by panel, or packed, once and as a whole.  ahead: how many terms ahead the
     right one is asked for, 0 for not at all.  instruction: what adds up groups of terms for a
-    vector of sums.
+    vector of sums.  tiles: what does so for a whole tile, of as many groups as it has rows.
     """
 
     walk: Literal["panels", "blocks", "dots"]
@@ -91,6 +91,7 @@ class Blocking:
     right: Literal["in place", "copied", "packed"] = "in place"
     ahead: int = 0
     instruction: str = ""
+    tiles: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Blocker:
         height = how.height if open_rows else min(how.height, product.height)
         width = min(how.width, product.width)
         self.how = replace(how, height=height, width=width)
-        self.instructions: list[str] = []  # loops over the sums of each
+        self.instructions: list[tuple[str, str]] = []  # loops over the sums of each, what it is
         self.open = isinstance(product.height, Size)  # rows differ in number from call to call
 
     def run(self) -> Kernel:
@@ -129,8 +130,8 @@ class Blocker:
                 (self.dots if self.how.walk == "dots" else self.block)(part)
         if self.how.right == "packed":
             self.pack()
-        for block in self.instructions:
-            self.do("tensorize", block, self.how.instruction)
+        for block, name in self.instructions:
+            self.do("tensorize", block, name)
         return self.kernel
 
     @property
@@ -280,6 +281,9 @@ class Blocker:
         """
         width = min(part.width, self.how.width)
         shared, rows, columns = self.distributed(part)
+        if self.how.tiles and part.height >= self.how.height and width == self.how.width:
+            self.one_tile(shared, rows, columns)
+            return []
         inner = [v[1] for v in (rows, columns) if v]
         vectors = -(-width // self.how.lanes)
         cut = self.cut_sum(around, shared, inner, vectors) if self.cuts else []
@@ -299,6 +303,15 @@ class Blocker:
                 self.do("vectorize", var, unroll=vectors)
         return cut
 
+    def one_tile(self, shared: str, rows: list[str], columns: list[str]) -> None:
+        """All sums of a tile by one instruction for as many groups of terms as it has rows."""
+        blocks = self.split(shared, self.product.depth, self.how.height)
+        self.reorder(*blocks, rows[1], columns[1], shared)
+        for outer, inner in ((rows[0], columns[0]), (rows[2], columns[2])):
+            self.do("unroll", outer)
+            self.do("vectorize", inner)
+        self.instructions.append((rows[1], self.how.tiles))
+
     def instruct(self, columns: str, width: int) -> None:
         """The columns of a tile, a vector of sums and a group of terms an instruction."""
         lanes, pieces = self.how.lanes, [(columns, width)]
@@ -308,7 +321,7 @@ class Blocker:
         for var, length in pieces:
             for block in self.split(var, length, lanes):
                 self.do("unroll", block)
-            self.instructions.append(var)
+            self.instructions.append((var, self.how.instruction))
 
     def distributed(self, part: Part) -> tuple[str, list[str], list[str]]:
         """Loops of their own for clearing, adding up and what follows: the loop over the shared

@@ -34,6 +34,7 @@ from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.decisions import Decide, among, half_width, usual
+from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.products import block_products
 from nbcomp.schedule.rewriting import find
 from nbcomp.schedule.sums import block_sums
@@ -52,6 +53,7 @@ VECTORS = (1, 2, 3, 4, 6, 8, 12, 16)  # in flight
 FEW = 64  # iterations of a loop that may be over before its vectors pay
 SHORT = 8  # a loop this short is written out, and the loop around it vectorised
 TURNED = 16  # one this short, if its elements are then turned in registers
+ROUND = 5e-6  # seconds of a round on one core, from which on it is spread over all
 PIECE = 9e-6  # seconds of what one core takes at a time, at least, where lengths are open
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 
@@ -385,12 +387,30 @@ def _parallelize_stage(kernel: Kernel, position: int, machine: Machine, decide: 
         spread, outer = _in_parts(kernel, stage.var, size)
         spread = steps.parallelize(spread, outer)
     except ScheduleError as why:
-        remarks.not_parallel(kernel, stage, why)
-        return kernel
+        in_rounds = _rounds_of(kernel, stage, machine, decide)
+        if in_rounds is None:
+            remarks.not_parallel(kernel, stage, why)
+        return in_rounds or kernel
     loop = spread.stages[position]
     assert isinstance(loop, For)
     remarks.parallel(kernel, loop, grain(loop, machine) == 0, machine)
     return _noted(spread, f'parallelize("{outer}")')
+
+
+def _rounds_of(kernel: Kernel, stage: For, machine: Machine, decide: Decide) -> Kernel | None:
+    """The rounds of a stage spread over the cores one by one, where each is long enough."""
+    (inner,) = stage.body if len(stage.body) == 1 else (None,)
+    if not isinstance(inner, For) or not conflict(stage):  # a mere sum over rounds is none
+        return None
+    long = int(machine.cores > 1 and hint(seconds(inner, machine)) >= ROUND)
+    if not decide(f"rounds of {inner.var} on all cores", long, (0, 1)):
+        return None
+    try:
+        spread = steps.parallelize(kernel, inner.var)
+    except ScheduleError:
+        return None
+    remarks.in_rounds(kernel, stage, inner)
+    return _noted(spread, f'parallelize("{inner.var}")')
 
 
 def _part_of(stage: For, decide: Decide) -> int:
@@ -483,6 +503,13 @@ def grain(stage: For, machine: Machine) -> int:
         return 0
     at_least: int = max(1, math.ceil(n * 6e-6 / hint(whole)))
     return max(at_least, n // (machine.cores * 8))
+
+
+def share(loop: For, machine: Machine) -> int:
+    """Iterations one core takes at a time of each round: always the same ones, what they read being
+    in its own caches."""
+    n: int = cost.extent_of(loop)
+    return -(-n // machine.cores)
 
 
 def _open_grain(n: Size, stage: For, machine: Machine) -> int:

@@ -87,7 +87,8 @@ def _shared(loop: For) -> Iterator[tuple[list[_Access], bool]]:
             if access.buffer.memory not in own:
                 accesses.setdefault(access.buffer.memory, []).append(access)
     reach = {s.var: _most(s) for s in walk(loop.body) if isinstance(s, For)}
-    for found in accesses.values():
+    for every in accesses.values():
+        found = _meeting(every, {loop.var, *reach})
         if all(a.fn is None for a in found) or _apart(found, loop.var, reach):
             continue
         fn = found[0].fn
@@ -165,6 +166,32 @@ def _written_by(call: Call, out: Buffer) -> _Access:
     starts = tuple(start for start, _ in call.box)
     counts = tuple(extent_of(For("", count, ())) for _, count in call.box)
     return _Access(out, (*whole.indices[:-2], *starts), "", (*whole.spread[:-2], *counts))
+
+
+def _meeting(accesses: list[_Access], moving: set[str]) -> list[_Access]:
+    """The accesses of a buffer without those that read where no iteration writes: what an earlier
+    round of a loop around this one has left.
+
+    moving: the variables of the loop and of those inside.
+    """
+    writes = [a for a in accesses if a.fn is not None]
+
+    def elsewhere(read: _Access) -> bool:
+        return all(_differ(read, write, moving) for write in writes)
+
+    return [a for a in accesses if a.fn is not None or not elsewhere(a)]
+
+
+def _differ(one: _Access, other: _Access, moving: set[str]) -> bool:
+    """Whether the places differ along an axis by what no iteration changes."""
+    if one.spread or other.spread or one.buffer.shape != other.buffer.shape:
+        return False
+    for a, b in zip(one.indices, other.indices, strict=True):
+        if not isinstance(a, Affine) or not isinstance(b, Affine) or a.terms != b.terms:
+            continue
+        if a.constant != b.constant and moving.isdisjoint(v for v, _ in a.terms):
+            return True
+    return False
 
 
 def _apart(accesses: Sequence[_Access], var: str, reach: dict[str, int]) -> bool:

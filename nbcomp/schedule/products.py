@@ -29,13 +29,14 @@ from nbcomp.loop.grammar import (
     Stmt,
     walk,
 )
-from nbcomp.loop.intrinsics import INTRINSICS, dots, terms
+from nbcomp.loop.intrinsics import INTRINSICS, dots, operands, terms
 from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.blocking import LINE, Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.rewriting import NEAR, find, loop_names
 from nbcomp.sizes import Size, hint
+from nbcomp.types import DType
 
 HEIGHTS = {64: 8, 32: 6, 16: 6}  # rows of a tile, by bytes of a vector
 REGISTERS = {64: 32, 32: 16, 16: 16}
@@ -45,6 +46,7 @@ PANEL = 192 << 10  # bytes of a copied panel of the right operand: in the second
 DEPTHS = (128, 192, 256, 384, 512, 768, 1024)  # terms of the sum at a time
 DOTS = 16  # rows, up to which turning the right operand costs more than adding up lanes
 NARROW = 16  # columns, up to which vectors of them would be half empty
+TILE = 16  # rows, columns and groups of terms of an instruction on tiles
 FITTING = 4  # vectors of columns that are one tile
 SQUARE = 4  # rows and columns of a tile of dot products
 FEW = 12  # tiles of rows that are few
@@ -67,13 +69,17 @@ def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> 
         product = product_of(stage)
         if product is not None and not _packed(product, machine):
             try:
+                there = bool(product.inner)  # the terms came in groups, packed
                 grouped, product, instruction = _grouped(kernel, product, machine)
-                how = blocking_for(product, machine, decide)
+                how = (_in_groups if there else blocking_for)(product, machine, decide)
                 if instruction:
-                    how = replace(how, right="packed", instruction=instruction, ahead=0)
+                    right: Right = "in place" if there else "packed"
+                    how = replace(how, right=right, instruction=instruction, ahead=0)
+                    how = _in_tiles(product, how, machine, decide)
                 kernel = Blocker(grouped, product, how).run()
                 if instruction:
-                    remarks.instructed(instruction, product.terms, product.sum.location)
+                    used = how.tiles or instruction
+                    remarks.instructed(used, product.terms, product.sum.location)
             except ScheduleError:  # not as simple as it looked: the other steps do what they can
                 continue
     return kernel
@@ -153,6 +159,8 @@ def _grouped(kernel: Kernel, product: Product, machine: Machine) -> tuple[Kernel
     if found is None:
         return kernel, product, ""
     name, group = found
+    if product.inner:
+        return kernel, product, name
     before = loop_names(kernel)
     kernel = _noted(
         steps.split(kernel, product.shared, group), f'split("{product.shared}", {group})'
@@ -168,8 +176,7 @@ def _instruction(product: Product, machine: Machine) -> tuple[str, int] | None:
     """The instruction for a product of narrow numbers, and how many terms it adds up."""
     if product.left is None or product.right is None or not product.rows:
         return None
-    lanes = machine.vector_bytes // _size(product)
-    dtypes = (product.left.buffer.dtype, product.right.buffer.dtype, product.sum.buffer.dtype)
+    lanes, dtypes = machine.vector_bytes // _size(product), _dtypes(product)
     if dtypes[0] == dtypes[2] or product.height < SQUARE:
         return None
     for intrinsic in INTRINSICS.values():
@@ -177,9 +184,38 @@ def _instruction(product: Product, machine: Machine) -> tuple[str, int] | None:
         if shape != (lanes, dtypes) or not intrinsic.runs_on(machine.features):
             continue
         group = terms(intrinsic)
-        if product.depth % group == 0 and product.left.turned:
+        fits = product.terms == group if product.inner else product.depth % group == 0
+        if fits and product.left.turned:
             return intrinsic.name, group
     return None
+
+
+def _dtypes(product: Product) -> tuple[DType, DType, DType]:
+    """The dtypes of the operands, which are arrays, and of the sums."""
+    assert product.left is not None
+    assert product.right is not None
+    return product.left.buffer.dtype, product.right.buffer.dtype, product.sum.buffer.dtype
+
+
+def _in_tiles(product: Product, how: Blocking, machine: Machine, decide: Decide) -> Blocking:
+    """The same by an instruction whose sums are a tile, if the machine has one for these numbers
+    and the product fills tiles."""
+    name = _tile_instruction(product, machine)
+    if not name or min(product.height, product.width) < TILE or product.depth % TILE:
+        return how
+    if not decide(f"tiles of {product.rows}", 1, (0, 1)):
+        return how
+    tile = Blocking("panels", TILE, TILE, how.lanes, right=how.right)
+    return replace(tile, instruction=how.instruction, tiles=name)
+
+
+def _tile_instruction(product: Product, machine: Machine) -> str:
+    """The instruction that adds products of groups of as many terms to a tile; "" for none."""
+    for intrinsic in INTRINSICS.values():
+        tiles = dots(intrinsic) is None and intrinsic.runs_on(machine.features)
+        if tiles and operands(intrinsic) == _dtypes(product) and terms(intrinsic) == product.terms:
+            return intrinsic.name
+    return ""
 
 
 # ------------------------------------------------------------------------------- finding a product
@@ -195,11 +231,9 @@ def product_of(stage: Stmt) -> Product | None:
             break
         (stage,) = stage.body
     inner = [s for s in around[-1].body if isinstance(s, For)] if around else []
-    if len(inner) != 1 or len(inner[0].body) != 1:
+    if len(inner) != 1 or (added := _added(inner[0])) is None:
         return None
-    (total,) = inner[0].body
-    if not isinstance(total, Accumulate) or not total.contract or _extent(inner[0]) is None:
-        return None
+    total, group = added
     left, right = _factors(total)
     columns, shared = around[-1], inner[0]
     if not _walks(right, columns) or _walks(left, columns):
@@ -221,7 +255,27 @@ def product_of(stage: Stmt) -> Product | None:
         depth,
         _factor(left, rows, shared),
         _factor(right, columns, shared),
+        *((group.var, _extent(group) or 1) if group else ()),
     )
+
+
+def _added(loop: For) -> tuple[Accumulate, For | None] | None:
+    """What a loop over terms adds up, and the loop over those of a group in it, if there is one."""
+    group: For | None = None
+    (stmt,) = loop.body if len(loop.body) == 1 else (None,)
+    if isinstance(stmt, For) and len(stmt.body) == 1 and _extent(stmt) is not None:
+        group, (stmt,) = stmt, stmt.body
+    if not isinstance(stmt, Accumulate) or not stmt.contract or _extent(loop) is None:
+        return None
+    if group is not None and not all(map(_narrow, _factors(stmt))):
+        return None
+    return stmt, group
+
+
+def _narrow(factor: Expr) -> bool:
+    """Whether a factor is narrower in memory than the sums."""
+    load = _load(factor)
+    return load is not None and load.dtype.itemsize < factor.dtype.itemsize
 
 
 def _packed(product: Product, machine: Machine) -> bool:
@@ -294,6 +348,17 @@ def blocking_for(product: Product, machine: Machine, decide: Decide = usual) -> 
     walk = _walk(product, tile, machine)
     walk = decide(f"walk of {product.rows}, {product.columns}", walk, tuple(WALKS))
     return WALKS[walk](product, tile, machine, decide)
+
+
+def _in_groups(product: Product, machine: Machine, decide: Decide) -> Blocking:
+    """A tile as broad as a block of weights that came packed, as tall as registers allow."""
+    registers = REGISTERS.get(machine.vector_bytes, min(REGISTERS.values()))
+    lanes = machine.vector_bytes // _size(product)
+    vectors = -(-product.width // lanes)
+    most = max(min((registers - 1) // vectors - 1, max(TALL)), 1)
+    height = _height(product.height, most)
+    height = decide(f"rows of a tile of {product.rows}", height, among(height, TALL))
+    return Blocking("panels", min(height, product.height), product.width, lanes)
 
 
 def _open_rows(product: Product, machine: Machine, decide: Decide) -> Blocking:

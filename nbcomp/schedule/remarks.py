@@ -59,7 +59,8 @@ def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
 
 def instructed(name: str, terms: int, at: Location | None) -> None:
     """A product of narrow numbers by an instruction that adds up several terms."""
-    reason = f"{name} adds {terms} products to each of its sums, an instruction for a whole vector"
+    whole = "tile" if name.startswith("tdp") else "vector"
+    reason = f"{name} adds {terms} products to each of its sums, an instruction for a whole {whole}"
     remark("applied", "vectorize", reason, at)
 
 
@@ -112,6 +113,16 @@ def parallel(kernel: Kernel, loop: For, alone: bool, machine: Machine) -> None:
 def not_parallel(kernel: Kernel, loop: For, why: ScheduleError) -> None:
     """One core runs all of a loop."""
     remark("missed", "parallel", f"on one core: {why.message}", _place(kernel, loop))
+
+
+def in_rounds(kernel: Kernel, rounds: For, loop: For) -> None:
+    """Each round of a loop is spread over the cores."""
+    at, n, times = _place(kernel, loop), extent_of(loop), extent_of(rounds)
+    reason = (
+        f"the {n:,} iterations of each of {times:,} rounds of {kernel.name} are spread over the"
+        " cores, one round after another"
+    )
+    remark("applied", "parallel", reason, at)
 
 
 def short(kernel: Kernel, loop: For) -> None:

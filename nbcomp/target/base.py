@@ -6,7 +6,7 @@ Python. Knows kernels and traces; nothing of graphs, and nothing of how a progra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,8 @@ class Stage:
     run: the address of `int64 f(void **buffers, const int64 *params, int64 begin, int64 end)`, or
     a Python function of one array per buffer, which it works on in place, returning (). buffers:
     positions in the kernel's buffers, in the order `run` takes them. A parallel stage may be called
-    for any parts of 0..extent, at the same time.
+    for any parts of 0..extent, at the same time; of one in rounds, for parts of a round, which is
+    `round` iterations, one round after another.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Stage:
     params: tuple[int, ...] = ()
     extent: int = 1
     parallel: bool = False
+    round: int = 0
 
 
 class Code(Protocol):
@@ -72,3 +74,6 @@ class Target(Protocol):
 
     def compile(self, kernel: Kernel, trace: Trace) -> Code:
         """Code for a scheduled kernel; the seconds of each of its stages go to the trace."""
+
+    def compile_all(self, kernels: Iterable[Kernel], trace: Trace) -> Sequence[Code]:
+        """The same for several, in order; they may be asked for one by one."""

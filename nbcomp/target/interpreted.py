@@ -5,6 +5,7 @@ Slow, and the meaning the machine code is compared with: `compile(f, x, target="
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,3 +68,7 @@ class InterpretedTarget:
 
         code = InterpretedCode(kernel, ())
         return replace(code, stages=(Stage(kernel.name, run, own),))
+
+    def compile_all(self, kernels: Iterable[Kernel], trace: Trace) -> list[InterpretedCode]:
+        """The kernels as they are."""
+        return [self.compile(kernel, trace) for kernel in kernels]

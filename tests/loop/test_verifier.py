@@ -90,7 +90,7 @@ BROKEN: dict[str, tuple[Stmt, str]] = {
         "no reduction by subtract",
     ),
     "a parallel loop inside": (
-        loop("i", 2, loop("j", 2, kind="parallel")),
+        loop("i", 2, loop("k", 2, loop("j", 2, kind="parallel"))),
         "a parallel loop inside another statement",
     ),
     "a parallel loop in a block": (

@@ -116,6 +116,18 @@ def test_every_level_gives_the_answer(seed: int) -> None:
         assert near(np.asarray(run(x)), model(x)), name
 
 
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_batches_that_differ_from_call_to_call(seed: int) -> None:
+    model, x = drawn(seed)
+    spec = (nbcomp.f32 if x.dtype == np.float32 else nbcomp.f64)["n", *x.shape[1:]]
+    made = nbcomp.compile(model, spec)
+    assert of_last(made) or not of_last(nbcomp.compile(model, np.ascontiguousarray(x)))
+    rng = np.random.default_rng(seed)
+    for batch in (1, 2, 3, 8):
+        some = rng.standard_normal((batch, *x.shape[1:])).astype(x.dtype)
+        assert near(made(some), model(some)), batch
+
+
 def test_most_drawn_networks_have_channels_last() -> None:
     found = [of_last(nbcomp.compile(model, x)) > 1 for model, x in map(drawn, range(6))]
     assert sum(found) > 3

@@ -11,8 +11,10 @@ import nbcomp
 from nbcomp import nn
 from nbcomp.graph.op import Recurrence
 from nbcomp.levels import levels
+from nbcomp.loop.grammar import For, spread_loop, walk
 from nbcomp.options import Options
 from nbcomp.pipeline import compile_for
+from nbcomp.runtime.plan import Step
 
 BOUND = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-13}
 
@@ -37,7 +39,7 @@ def drawn(seed: int) -> tuple[Any, tuple[Any, ...]]:
     rng = np.random.default_rng(seed)
     kind = [nn.LSTM, nn.GRU, nn.RNN][seed % 3]
     size, hidden = (int(rng.integers(1, n)) for n in (20, 75))
-    steps, batch = int(rng.integers(3, 12)), int(rng.integers(1, 6))
+    steps, batch = int(rng.integers(3, 12)), int(rng.choice([1, 2, 3, 4, 5, 12, 17, 24]))
     options: dict[str, Any] = {"bidirectional": bool(rng.integers(2)), "bias": rng.random() < 0.8}
     if kind is nn.RNN and rng.integers(2):
         options["nonlinearity"] = "relu"
@@ -91,6 +93,25 @@ def test_left_out_the_steps_are_written_out() -> None:
     made = compile_for("llvm", options)(model, *given)
     assert not loops(made)
     assert near(made(*given), model(*given))
+
+
+def test_parts_of_a_batch_go_their_own_way() -> None:
+    """Each goes through all steps by itself, so that the cores share them."""
+    made = nbcomp.compile(nn.LSTM(32, 64), np.zeros((20, 16, 32), np.float32))
+    kernel = next(k for k in made.kernels if isinstance(k.groups[0].nodes[0].op, Recurrence))
+    outer = [s for s in kernel.kernel.stages if isinstance(s, For)]
+    assert [s.kind for s in outer[-1:]] == ["parallel"]
+    assert sum(isinstance(s, For) and s.var == "t" for s in walk(outer[-1].body)) == 1
+
+
+def test_steps_of_a_single_sequence_are_shared_by_the_cores() -> None:
+    made = nbcomp.compile(nn.LSTM(64, 256), np.zeros((20, 1, 64), np.float32))
+    kernel = next(k for k in made.kernels if isinstance(k.groups[0].nodes[0].op, Recurrence))
+    rounds, loop = spread_loop(kernel.kernel.stages[-1])  # type: ignore[misc]
+    assert rounds.var == "t"
+    assert loop.var.startswith("u")
+    (step,) = [s for s in made.plan.steps if isinstance(s, Step) and s.round]
+    assert step.extent == 19 * step.round
 
 
 def test_nan_spreads_as_in_numpy() -> None:

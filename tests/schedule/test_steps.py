@@ -239,9 +239,32 @@ def test_parallelize(golden: Golden) -> None:
     check(row_sums(), lambda k: steps.parallelize(k, "i"))
 
 
+def rounds(along: bool = False, n: int = 70) -> Kernel:
+    """out[t + 1, i] = out[t, n - 1 - i] + x[i]; along: out[t + 1, i + 1] = out[t + 1, i] + x[i]"""
+    x, out = buffer("x", (n,)), buffer("out", (8, n), "output")
+    place = (index(1, t=1), "i") if along else ("t", index(n - 1, i=-1))
+    target = (index(1, t=1), index(int(along), i=1))
+    value = apply("add", load(out, *place), load(x, "i"))
+    inner = loop("i", n - along, store(out, target, value))
+    first = loop("k", n, store(out, (0, "k"), load(x, "k")))
+    return kernel(first, loop("t", 7, inner), buffers=[x, out])
+
+
+def test_parallelize_in_rounds() -> None:
+    """Each waits for the one before, whose results it reads."""
+    made = check(rounds(), lambda k: steps.parallelize(k, "i"))
+    assert loops(made) == {"k": "serial", "t": "serial", "i": "parallel"}
+    (stage,) = [s for s in generate(made, 64).stages if s.parallel]
+    assert (stage.extent, stage.round) == (490, 70)
+    with pytest.raises(ScheduleError, match="iterations of t are not independent"):
+        steps.parallelize(rounds(), "t")
+    with pytest.raises(ScheduleError, match="iterations of i are not independent"):
+        steps.parallelize(rounds(along=True), "i")
+
+
 def test_parallelize_refuses_inner_loops() -> None:
-    with pytest.raises(ScheduleError, match="j is not an outermost loop"):
-        steps.parallelize(nest(), "j")
+    with pytest.raises(ScheduleError, match="r is not an outermost loop"):
+        steps.parallelize(row_sums(), "r")
 
 
 def test_parallelize_refuses_loops_in_a_block() -> None:

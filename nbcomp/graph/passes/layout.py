@@ -29,7 +29,7 @@ from nbcomp.graph.op import (
     Windowed,
 )
 from nbcomp.record import remark
-from nbcomp.sizes import is_open
+from nbcomp.sizes import hint, is_open
 
 TURNED = 5e-11  # seconds for each byte of an image that is turned
 OPERATION = 8.7e-12  # seconds for each operation of a convolution
@@ -46,7 +46,7 @@ def choose_layout(graph: Graph) -> Graph:
     made = layout.run()
     if not layout.convolutions:
         return graph
-    turned = sum(n.type.nbytes for n in made.nodes if n in layout.turned)
+    turned = sum(hint(n.type.nbytes) for n in made.nodes if n in layout.turned)
     gain, price = layout.gain, TURNED * turned
     first, count = layout.convolutions[0], len(layout.convolutions)
     if gain < price:
@@ -132,13 +132,13 @@ class _Layout:
     def suits(self, node: Node) -> bool:
         """Whether a node is a convolution that is done with its channels last."""
         op = node.op
-        if not isinstance(op, Windowed) or len(node.inputs) != 2 or is_open(node.shape):
+        if not isinstance(op, Windowed) or len(node.inputs) != 2 or is_open(node.shape[1:]):
             return False
         x, weight = node.inputs
         if not isinstance(weight.op, Input) or not weight.op.held:
             return False
         each = op.groups == 1 or op.groups == weight.shape[0] == x.shape[1]
-        return each and not is_open(x.shape) and f"{op.name}_last" in REGISTRY
+        return each and not is_open(x.shape[1:]) and f"{op.name}_last" in REGISTRY
 
     def with_channels_last(self, node: Node) -> Node | None:
         """The node on images with their channels last; None where it stays as it is."""
@@ -264,7 +264,8 @@ def _saved(node: Node, terms: int) -> float:
     places = line if line >= NARROW else math.prod((*rows, line))
     lanes = LANES // node.type.dtype.itemsize
     empty = -(-places // lanes) * lanes / places - 1
-    return (SAVED + empty) * OPERATION * 2 * node.type.size * terms
+    size: int = hint(node.type.size)
+    return (SAVED + empty) * OPERATION * 2 * size * terms
 
 
 def _view(name: str, node: Node, axes: tuple[int, ...]) -> Node:

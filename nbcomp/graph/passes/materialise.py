@@ -10,6 +10,7 @@ import numpy as np
 from nbcomp.graph.control import Control, Loops
 from nbcomp.graph.ir import Graph, Node, apply, at, rewrite
 from nbcomp.graph.op import (
+    ChannelsLast,
     Constant,
     Contract,
     Elementwise,
@@ -118,7 +119,9 @@ def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
     if isinstance(node.op, Recurrence):
         return [not _contiguous(i) for i in inputs]
     if isinstance(node.op, Windowed):
-        return [element_strides(inputs[0]) is None, *(not _contiguous(i) for i in inputs[1:])]
+        narrow = isinstance(node.op, ChannelsLast) and node.op.narrow
+        apart = not _along(inputs[0]) if narrow else element_strides(inputs[0]) is None
+        return [apart, *(not _contiguous(i) for i in inputs[1:])]
     return [False] * len(inputs)
 
 

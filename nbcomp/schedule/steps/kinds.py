@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
@@ -58,19 +59,40 @@ def _in_flight(loop: str, count: int) -> None:
 
 
 def parallelize(kernel: Kernel, loop: str) -> Kernel:
-    """`for i in 0..n: S(i)`  ->  `for i in 0..n parallel: S(i)`, for an outermost loop"""
-    outermost = {s.var: s for s in kernel.stages if isinstance(s, For)}
+    """`for i in 0..n: S(i)`  ->  `for i in 0..n parallel: S(i)`, for an outermost loop
+
+    Also for one that is all an outermost loop does, if both have a constant extent: then each of
+    its rounds is spread over the cores, when the one before is over.
+    """
+    outermost = {f[-1].var: f for s in kernel.stages for f in _outermost(s)}
     if loop not in outermost:
         find(kernel, loop)  # which says what there is, if not this
         raise ScheduleError(
             f"{loop} is not an outermost loop: only those are spread over the cores",
             hint=f"the outermost loops are {', '.join(outermost) or 'none'}",
         )
-    if not isinstance(outermost[loop].extent, Affine):
+    found = outermost[loop]
+    if not all(_known(around, rounds=len(found) > 1) for around in found):
         raise ScheduleError(f"the extent of {loop} is not known before it starts")
-    if why := conflict(outermost[loop], sums=False):
+    if why := conflict(found[-1], sums=False):
         raise why
     return at(kernel, loop, lambda found: replace(found, kind="parallel"))
+
+
+def _known(loop: For, rounds: bool) -> bool:
+    """Whether the extent of a loop is known before it starts; with rounds, for good."""
+    extent = loop.extent
+    if not isinstance(extent, Affine) or extent.terms:
+        return False
+    return not (rounds and isinstance(extent.constant, Size))
+
+
+def _outermost(stage: Stmt) -> Iterator[tuple[For, ...]]:
+    """The loop that is a stage, and it with the loop that is all it does."""
+    if isinstance(stage, For):
+        yield (stage,)
+        if len(stage.body) == 1 and isinstance(stage.body[0], For) and stage.kind == "serial":
+            yield (stage, stage.body[0])
 
 
 def annotate(kernel: Kernel, loop: str, note: str) -> Kernel:

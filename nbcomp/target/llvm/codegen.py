@@ -15,11 +15,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
-from nbcomp.loop.grammar import (
-    Affine,
-    For,
-    Kernel,
-)
+from nbcomp.loop.grammar import Affine, For, Kernel, spread_loop
 from nbcomp.origin import Construct
 from nbcomp.record import Location
 from nbcomp.target.llvm import tensor
@@ -33,7 +29,8 @@ from nbcomp.target.llvm.values import Lanes
 class StageCode:
     """One function of a kernel: `slots` index the kernel's buffers, in the order the code has them.
 
-    A parallel stage runs over begin..end of 0..extent; a serial one is called with 0, 1.
+    A parallel stage runs over begin..end of 0..extent; a serial one is called with 0, 1.  round: as
+    of `target.base.Stage`.
     """
 
     symbol: str
@@ -41,6 +38,7 @@ class StageCode:
     params: tuple[int, ...]
     extent: int
     parallel: bool
+    round: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,20 +111,21 @@ class _Stage(LoopEmitter):
 
     def function(self) -> tuple[str, StageCode]:
         """The text of the stage's two functions: one with typed pointers, one to unpack them."""
-        parallel = isinstance(self.stage, For) and self.stage.kind == "parallel"
         self.b.label("body")
         self.block = "body"
-        context = Lanes()
-        extent = 1
-        if parallel and isinstance(self.stage, For):
-            assert isinstance(self.stage.extent, Affine)
-            extent = self.stage.extent.constant
-            begin, end = Value("%begin", "i64"), Value("%end", "i64")
-            body = partial(self.body, self.stage.body, context)
-            with self.origins.within(Construct.LOOP, self.stage):
-                self.loop(self.stage.var, begin, end, 1, body)
+        extent, length = 1, 0
+        spread = spread_loop(self.stage)
+        if spread is None:
+            self.statement(self.stage, Lanes())
         else:
-            self.statement(self.stage, context)
+            rounds, loop = spread
+            extent = _constant(loop)
+            begin, end = Value("%begin", "i64"), Value("%end", "i64")
+            if rounds is None:
+                self.part(loop, begin, end)
+            else:
+                self.rounds(rounds, loop, begin, end)
+                extent, length = extent * _constant(rounds), extent
         with self.origins.within(Construct.FRAME):
             tensor.release(self.b, self.entry)
             self.b.effect("ret i64 0")
@@ -136,8 +135,33 @@ class _Stage(LoopEmitter):
             tuple(self.kernel.buffers.index(u) for u in self.used),
             tuple(self.params),
             extent,
-            parallel,
+            spread is not None,
+            length,
         )
+
+    def part(self, loop: For, begin: Value, end: Value) -> None:
+        """Some iterations of a parallel loop."""
+        with self.origins.within(Construct.LOOP, loop):
+            self.loop(loop.var, begin, end, 1, partial(self.body, loop.body, Lanes()))
+
+    def rounds(self, rounds: For, loop: For, begin: Value, end: Value) -> None:
+        """Some iterations of all rounds, which are counted through."""
+        length = self.integer(_constant(loop))
+        with self.origins.within(Construct.LOOP, rounds):
+            first = self.b.emit(f"sdiv i64 {begin.text}, {length.text}", "i64")
+            last = self.b.emit(f"sub i64 {end.text}, 1", "i64")
+            last = self.b.emit(f"sdiv i64 {last.text}, {length.text}", "i64")
+            after = self.b.emit(f"add i64 {last.text}, 1", "i64")
+
+            def one() -> None:
+                start = self.b.emit(f"mul i64 {self.env[rounds.var].text}, {length.text}", "i64")
+                here, there = (
+                    self.b.emit(f"sub i64 {v.text}, {start.text}", "i64") for v in (begin, end)
+                )
+                low = self.b.intrinsic("smax", here, Value("0", "i64"))
+                self.part(loop, low, self.b.intrinsic("smin", there, length))
+
+            self.loop(rounds.var, first, after, 1, one)
 
     def _text(self, symbol: str) -> str:
         scope = self.origins.scope
@@ -170,3 +194,8 @@ class _Stage(LoopEmitter):
         )
         lines += [f'  %r = call i64 @"{symbol}.code"({passed})', "  ret i64 %r", "}"]
         return "\n".join(lines)
+
+
+def _constant(loop: For) -> int:
+    assert isinstance(loop.extent, Affine)
+    return loop.extent.constant

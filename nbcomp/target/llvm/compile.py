@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -324,19 +326,44 @@ class LlvmTarget:
 
     def compile(self, kernel: Kernel, trace: Trace) -> LlvmCode:
         """LLVM IR, then machine code, unless equal code is there already."""
+        code = self._generated(kernel, trace)
+        with trace.timed("LLVM"):
+            made, new = self._machine_code(code)
+        return self._code(kernel, code, made, new)
+
+    def compile_all(self, kernels: Iterable[Kernel], trace: Trace) -> list[LlvmCode]:
+        """Kernels in order: while LLVM works on those that are there, the next one is made.
+
+        LLVM's seconds in the trace are those that were spent waiting for it.
+        """
+        worker = ThreadPoolExecutor(1, "nbcomp-llvm")
+        try:
+            begun = []
+            for kernel in kernels:
+                code = self._generated(kernel, trace)
+                begun.append((kernel, code, worker.submit(self._machine_code, code)))
+            with trace.timed("LLVM"):
+                return [self._code(k, code, *later.result()) for k, code, later in begun]
+        finally:
+            worker.shutdown(cancel_futures=True)
+
+    def _generated(self, kernel: Kernel, trace: Trace) -> KernelCode:
         with trace.timed("code generation"):
-            code = generate(
+            return generate(
                 kernel,
                 self.vector_bytes,
                 x86=self.cpu.x86,
                 attributes=self.cpu.attributes,
                 features=self.machine.features,
             )
+
+    def _machine_code(self, code: KernelCode) -> tuple[MachineCode, bool]:
+        """The code in memory, and whether it is new; only its text for a CPU that is not here."""
         if self.refusal:
-            made, new = MachineCode(code.text, self.cpu, {}, 0.0), True
-        else:
-            with trace.timed("LLVM"):
-                made, new = compile_kernel(code, self.cpu)
+            return MachineCode(code.text, self.cpu, {}, 0.0), True
+        return compile_kernel(code, self.cpu)
+
+    def _code(self, kernel: Kernel, code: KernelCode, made: MachineCode, new: bool) -> LlvmCode:
         stages = tuple(
             Stage(
                 f"{kernel.name}.{n}",
@@ -345,6 +372,7 @@ class LlvmTarget:
                 s.params,
                 s.extent,
                 s.parallel,
+                s.round,
             )
             for n, s in enumerate(code.stages)
         )

@@ -51,6 +51,9 @@ class MemoryEmitter(ValueEmitter):
         self, buffer: Buffer, indices: tuple[Expr, ...], context: Lanes
     ) -> tuple[Affine, list[Value]]:
         """The position in elements: an affine part, and values (strides applied) that are not."""
+        key = (id(buffer), id(indices))  # of what is held here, so that nothing else gets the same
+        if key in self.positions:
+            return self.positions[key][-1], []
         total: Expr = affine(0)
         rest: list[Value] = []
         for index, stride in zip(indices, buffer.strides, strict=True):
@@ -63,6 +66,8 @@ class MemoryEmitter(ValueEmitter):
                     v = self.b.emit(f"mul nsw {v.type} {v.text}, {by.text}", "i64", v.lanes)
                 rest.append(v)
         assert isinstance(total, Affine)
+        if all(isinstance(index, Affine) for index in indices):
+            self.positions[key] = buffer, indices, total
         return total, rest
 
     def gep(self, buffer: Buffer, offset: Value) -> Value:

@@ -85,6 +85,7 @@ class ValueEmitter:
         self.written = {b.memory for s in walk((stage,)) for b in targets(s)}
         self.writes = 0  # how many so far: what is read from written memory is known until the next
         self.volatile: dict[int, bool] = {}
+        self.positions: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Affine]] = {}
         self.stack = 0
         self.near = False  # integers are literals, whatever their size
 
