@@ -111,8 +111,13 @@ class _Checker:
                 self.jump(stmt, scope)
 
     def in_rounds(self, stmt: For) -> bool:
-        """Whether a parallel loop is all that the serial loop of a stage does."""
-        return any(found and found[1] is stmt for found in map(spread_loop, self.kernel.stages))
+        """Whether a parallel loop is all that the serial loop of a stage does, both as long each
+        time."""
+        for rounds, loop in filter(None, map(spread_loop, self.kernel.stages)):
+            extents = [loop.extent, rounds.extent] if rounds else [loop.extent]
+            if loop is stmt:
+                return all(isinstance(e, Affine) and not e.terms for e in extents)
+        return False
 
     def jump(self, stmt: Stmt, scope: set[str]) -> None:
         if isinstance(stmt, Block):
