@@ -146,8 +146,8 @@ REFUSED: tuple[tuple[Make, str, str, str], ...] = (
     ),
     (
         matmul,
-        'parallelize("i")\ninterchange("i", "j")',
-        'interchange("i", "j"): there would be a parallel loop inside another statement: i',
+        'split("j", 8)\nparallelize("i")\nreorder("j_o", "j", "i")',
+        'reorder("j_o", "j", "i"): there would be a parallel loop inside another statement: i',
         "steps that shape a nest come before",
     ),
     (
