@@ -341,7 +341,7 @@ def test_the_instructions_are_there(rng: np.random.Generator) -> None:
     assert any("vpdpbusd adds 4 products" in r.reason for r in compiled.trace.remarks)
     assert "vpdpbusd" not in compiled.for_cpu("avx512").text("asm")
     x, y = (rng.standard_normal((64, 64)).astype(np.float32) for _ in range(2))
-    assert "vdpbf16ps" in in_bf16(matmul, x, y).for_cpu("amx").text("asm")
+    assert "tdpbf16ps" in in_bf16(matmul, x, y).for_cpu("amx").text("asm")
 
 
 def test_figures_are_held_against_what_the_instructions_can_do(rng: np.random.Generator) -> None:
