@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import interpret, memory
+from nbcomp.runtime import interpret, memory, pool
 from nbcomp.runtime import layout as at
 from nbcomp.runtime.emit import Struct, address, fill
 from nbcomp.runtime.plan import (
@@ -392,11 +392,6 @@ class Variant:
 
     def _step(self, step: Step, seconds: float, check: bool) -> dict[str, int]:
         """check: look for Ctrl-C after it, and between its pieces."""
-        pieces: Any = 1
-        if step.grain and isinstance(step.extent, Size):
-            pieces = _times(self.plan.seconds, _NOTICE) + 1
-        elif step.grain:
-            pieces = max(1, min(math.ceil(seconds / _NOTICE), step.extent // step.grain))
         plain = not step.grain and not check and step.extent > 0
         return {
             "kind": at.PLAIN if plain else at.PIECES,
@@ -406,7 +401,7 @@ class Variant:
             "params": self._array(step.params),
             "extent": step.extent,
             "grain": step.grain,
-            "segment": step.round if step.round and step.grain else _parts(step.extent, pieces),
+            "segment": _segment(step, self.plan.seconds, seconds),
             "check": int(check),
         }
 
@@ -441,11 +436,21 @@ def _terms(value: Any) -> Iterable[tuple[tuple[Any, ...], Any]]:
     return value.terms.items() if isinstance(value, Size) else [((), value)]
 
 
-def _parts(extent: Any, pieces: Any) -> Any:
-    """The extent in so many parts: the length of one."""
-    if isinstance(extent, Size) or isinstance(pieces, Size):
-        return extent // pieces + 1
-    return max(1, -(-extent // pieces))
+def _segment(step: Step, whole: Any, seconds: float) -> Any:
+    """Iterations of a piece of a step that takes so many of the whole plan's seconds.
+
+    A piece takes about as long as somebody may wait for Ctrl-C to be noticed, and has chunks enough
+    for every core: it is over when the last of them is.
+    """
+    if not step.grain:
+        return step.extent
+    if step.round:
+        return step.round
+    least = step.grain * pool.threads()
+    if is_open((step.extent, step.grain)):
+        return step.extent // (_times(whole, _NOTICE) + 1) + least
+    pieces = max(1, math.ceil(seconds / _NOTICE))
+    return max(-(-step.extent // (pieces * least)), 1) * least
 
 
 def _pointers(step: Step | HostStep) -> int:

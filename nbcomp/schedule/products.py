@@ -519,12 +519,19 @@ def _blocks(product: Product, tile: Blocking, machine: Machine, decide: Decide) 
     tiles = -(-product.height // tile.height)
     row = (depth or product.depth) * size + LINE
     rows = max(min(near // 4 // (row * tile.height), tiles // machine.cores), 1)
+    rows = _even(tiles, rows, machine.cores)
     rows = decide(f"tiles of {product.rows} in a block", rows, among(rows, (2, 4, 8, 16), tiles))
     panels = -(-product.width // tile.width)
     columns = max(min(near // 5 // (rows * tile.height * tile.width * size), panels), 1)
     options = among(columns, (4, 8, 16, 32), panels)
     columns = decide(f"panels of {product.columns} in a block", columns, options)
     return replace(tile, depth=depth, rows=rows, columns=columns, left=True, right="packed")
+
+
+def _even(tiles: int, most: int, cores: int) -> int:
+    """Tiles in a block, at most so many, so that all cores have as many blocks."""
+    blocks = -(-tiles // most)
+    return -(-tiles // (-(-blocks // cores) * cores))
 
 
 def _depth(product: Product, depth: int, decide: Decide) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 
 import pytest
 
@@ -48,19 +47,10 @@ def test_of_a_turn_the_shortest_sample_may_count() -> None:
     assert [len(samples) for _, samples in found] == [5, 5]
 
 
-@pytest.mark.skipif(timing.COARSE, reason="the clock of processor time is too coarse")
-def test_a_turn_waits_for_threads_that_still_compute() -> None:
-    done = threading.Event()
-
-    def spin() -> None:
-        total = 0
-        for number in range(3_000_000):
-            total += number
-        done.set()
-
-    thread = threading.Thread(target=spin)
-    thread.start()
+def test_a_turn_waits_for_threads_that_still_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = iter([0.0, 1.0, 1.0, 2.0, 2.0, 2.0])  # seconds, before and after each nap
+    monkeypatch.setattr(timing, "COARSE", False)
+    monkeypatch.setattr(timing.time, "process_time", lambda: next(used))
     timing.settle(60.0)
-    assert done.is_set()
-    thread.join()
-    timing.settle(60.0)  # and not longer
+    assert next(used, None) is None
+    timing.settle(0.0)  # and not at all

@@ -18,6 +18,7 @@ import pytest
 
 from nbcomp.runtime import native, pool
 from nbcomp.runtime.entry import NativeFunction
+from nbcomp.runtime.flatten import _segment
 from nbcomp.runtime.plan import Output, Plan, Step
 from nbcomp.types import FLOAT64
 from tests.runtime.kernels import argument, code, like, step
@@ -115,6 +116,20 @@ def test_workers_keep_off_the_core_of_the_caller() -> None:
     f(x)
     workers = [t.native_id for t in threading.enumerate() if t.name.startswith("nbcomp-")]
     assert all(os.sched_getaffinity(w or 0) == cores for w in workers)
+
+
+@pytest.mark.parametrize(("extent", "grain"), [(2, 1), (14, 1), (32, 2), (1000, 3), (3, 7), (0, 1)])
+@pytest.mark.parametrize("seconds", [1e-6, 0.3, 1e3])
+def test_a_piece_of_a_long_step_has_chunks_for_all_cores(
+    extent: int, grain: int, seconds: float
+) -> None:
+    pool.set_threads(2)
+    long = step("chunk", (0, 1), (10,), extent=extent, grain=grain)
+    piece = _segment(long, seconds, seconds)
+    assert piece >= min(2 * grain, extent)
+    assert piece % (2 * grain) == 0  # and as many for one as for the other
+    if seconds < 1:
+        assert piece >= extent or seconds > 0.05
 
 
 def test_a_status_of_one_chunk_is_the_status_of_the_step() -> None:
