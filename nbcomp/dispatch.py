@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbcomp.errors import NbcompError
+from nbcomp.frontend.location import raised_at
 from nbcomp.function_pattern import FunctionPattern, Pass, parameters
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.match import Match, closed, substitute
@@ -173,13 +174,28 @@ def _dispatched(graph: Graph, rule: Rule, passes: Sequence[Pass]) -> Graph:
 def _choice(rule: Rule, match: Match, graph: Graph) -> tuple[bool, str]:
     """Whether the routine is called, and why or why not."""
     name, types = rule.routine.name, [n.type for n in match.bound.values()]
-    if rule.where is not None and not rule.where(*types):
+    if rule.where is not None and not _asked(rule, "where", types):
         return False, f"{name} is not for {', '.join(map(str, types))}"
     if rule.seconds is None:
         return True, f"a call of {name}"
-    own, theirs = _estimate(match, graph), float(rule.seconds(*types))
+    own, theirs = _estimate(match, graph), _asked(rule, "seconds", types)
     times = f"{name} about {time_text(theirs)}, the compiler's own code {time_text(own)}"
     return theirs <= own, f"{'a' if theirs <= own else 'no'} call of {name}: {times}"
+
+
+def _asked(rule: Rule, what: str, types: Sequence[TensorType]) -> Any:
+    """What `where` or `seconds` of a rule, functions of the user's, say about types; what goes
+    wrong in them is said of them, at their line."""
+    function = rule.where if what == "where" else rule.seconds
+    assert function is not None
+    try:
+        answer = function(*types)
+        return bool(answer) if what == "where" else float(answer)
+    except Exception as error:
+        given = ", ".join(map(str, types))
+        raised = f"{type(error).__name__}: {error}"
+        message = f"`{what}` of {rule.routine.name} failed for {given}: {raised}"
+        raise NbcompError(message, raised_at(error)) from error
 
 
 def _described(match: Match) -> str:

@@ -35,6 +35,7 @@ class Construct(StrEnum):
         "reduction",
         "Partial results, one per lane and unrolled vector, are combined in a fixed tree.",
     )
+    PACKING = "packing", "A part of an array is copied, into the order in which it is read then."
     STREAMING = "streaming store", "Writes past the caches what would not fit into them."
     CALL = "library call", "A routine of a library, and the arguments it takes by address."
     BRANCH = "branch", "Goes on elsewhere: which statements run next; all lanes agree."
@@ -85,10 +86,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Listing:
-    """A text at one level, line by line."""
+    """A text at one level, line by line; of machine code also the name of its assembly language."""
 
     level: str  # "source", "graph", "loop", "llvm", "asm", …
     lines: tuple[Line, ...]
+    language: str = ""  # "x86-64", "AArch64", "RISC-V", "WebAssembly", "PTX"
 
     @property
     def text(self) -> str:

@@ -28,7 +28,7 @@ LATE = {
     ("nbcomp", "load_ipython_extension"): {"nbcomp.magics"},
     ("nbcomp", "unload_ipython_extension"): {"nbcomp.magics"},
     ("nbcomp.compiled", "report"): {"nbcomp.display.bundle"},
-    ("nbcomp.display.plot", "picture"): {"matplotlib", "matplotlib.figure"},
+    ("nbcomp.display.plots.plot", "picture"): {"matplotlib", "matplotlib.figure"},
     ("nbcomp.graph.editable", "__str__"): {"nbcomp.graph.table"},
     ("nbcomp.graph.editable", "print_tabular"): {"nbcomp.graph.table"},
     ("nbcomp.graph.editable", "to_networkx"): {"nbcomp.graph.table"},
@@ -40,6 +40,7 @@ LATE = {
     ("nbcomp.graph.passes.groups", "__str__"): {"nbcomp.graph.printer"},
     ("nbcomp.magics", "show_tuned"): {"nbcomp.display.tuning"},
     ("nbcomp.magics.cpus", "cpus"): {"nbcomp.measure.cpus"},
+    ("nbcomp.magics.marks", "_comm"): {"comm"},
     ("nbcomp.magics.measuring", "on_cpus"): {"nbcomp.measure.cpus"},
     ("nbcomp.magics.schedules", "schedule"): {
         "nbcomp.display.trial",

@@ -150,6 +150,27 @@ def test_where_says_for_which_types(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(found(x, w), x @ w.T)
 
 
+def test_mistakes_in_a_rule_are_said_of_the_rule(rng: np.random.Generator) -> None:
+    def where(x: Any, w: Any) -> Any:
+        return x.kind == "f"  # the user's mistake
+
+    def seconds(x: Any, w: Any) -> Any:
+        return "fast"
+
+    x, w = rng.random((3, 4)), rng.random((5, 4))
+    for options, words in (
+        ({"where": where}, "`where` of cblas.sgemm failed for f64[3, 4], f64[5, 4]: Attribute"),
+        ({"seconds": seconds}, "`seconds` of cblas.sgemm failed for f64[3, 4], f64[5, 4]: Value"),
+    ):
+        with pytest.raises(NbcompError) as raised:
+            compiled_with(with_sgemm(**options))(lambda x, w: x @ w.T, x, w)
+        assert type(raised.value) is NbcompError
+        assert raised.value.message.startswith(words)
+        if "where" in options:
+            assert raised.value.location is not None
+            assert "the user's mistake" in raised.value.location.source_line()
+
+
 @pytest.mark.parametrize(("seconds", "kind"), [(1e-12, "applied"), (1.0, "missed")])
 def test_the_faster_one_is_chosen(seconds: float, kind: str, rng: np.random.Generator) -> None:
     library = with_sgemm(seconds=lambda x, w: seconds)

@@ -56,6 +56,18 @@ def test_fused_or_stored() -> None:
     one(found, "missed fusion: h @ b: `h` and `h @ b` are kept apart")
 
 
+def test_values_of_one_name_are_told_apart() -> None:
+    def f(x: Any, w: Any) -> Any:
+        for _ in range(2):
+            x = x @ w
+        return x
+
+    square = RNG.random((64, 64), np.float32)
+    found = said(f, square, square)
+    assert "`x` and the next `x` are kept apart" in one(found, "missed fusion")
+    assert "since the next `x` reads it later" in one(found, "analysis store")
+
+
 def test_recomputed_or_kept() -> None:
     def softmax(z: Any) -> Any:
         gap = z - z.max(axis=-1, keepdims=True)
@@ -91,7 +103,7 @@ def test_vectorised_or_not() -> None:
     assert any(line.endswith("elements per instruction") for line in found)
     assert any("keeps 4 vectors in flight" in line for line in found)
     found = said(lambda a: a / a.sum(axis=-1, keepdims=True), TALL[:, :5].copy())
-    assert "5 elements at a time for" in one(found, "analysis vectorize: ")
+    assert "5 elements at a time for" in one(found, "analysis vectorize: a.sum(")
     found = said(lambda a: a[:, ::3] + 1, TALL)
     assert "in steps of 3 elements" in one(found, "missed vectorize: ")
 

@@ -5,6 +5,7 @@
  */
 
 import { h, s, visible, type Child } from './dom.js';
+import { meaning } from './glossary.js';
 
 const WIDTH = 560;
 
@@ -55,7 +56,7 @@ export function bars(rows: readonly Bar[], mark?: { value: number; words: string
     return h(
       'div',
       { class: 'nbx-bar-row', role: 'listitem' },
-      h('span', { class: 'nbx-bar-name', title: visible(row.note ?? row.name) }, visible(row.name)),
+      h('span', { class: 'nbx-bar-name', title: visible(row.note || meaning(row.name) || row.name) }, visible(row.name)),
       track,
       h('span', { class: 'nbx-bar-words' }, visible(row.words))
     );
@@ -237,6 +238,12 @@ function short(value: number): string {
   return String(+value.toPrecision(3));
 }
 
+/** A word, with what it means for whoever points at it. */
+export function word(text: string): HTMLElement {
+  const title = meaning(text);
+  return h('span', { class: title ? 'nbx-helped' : '', title: title || undefined }, visible(text));
+}
+
 /** A table; columns named in `right` hold numbers. */
 export function table(
   head: readonly string[],
@@ -249,7 +256,7 @@ export function table(
     h(
       'table',
       { class: 'nbx-table' },
-      h('thead', {}, h('tr', {}, ...head.map((name, i) => h('th', { class: side(i), scope: 'col' }, name)))),
+      h('thead', {}, h('tr', {}, ...head.map((name, i) => h('th', { class: side(i), scope: 'col' }, word(name))))),
       h(
         'tbody',
         {},

@@ -57,7 +57,8 @@ class Cpus {
         return;
       }
       const { lines, traces, notes } = this.context.lines(cpu.text);
-      const section: Section = { title: '', number: -1, language: 'asm', lines, traces, notes };
+      const { notation } = cpu.text;
+      const section: Section = { title: '', number: -1, language: 'asm', notation, lines, traces, notes };
       const listing = new Listing({
         label: `assembly for ${cpu.name}`,
         sections: [section],

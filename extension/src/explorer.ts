@@ -11,6 +11,7 @@ import { button, h, prose, visible, type Child } from './dom.js';
 import { HISTORY } from './history.js';
 import { Inspector } from './inspector.js';
 import { Levels } from './levels.js';
+import { follow } from './live.js';
 import { NUMBERS } from './numbers.js';
 import { PASSES } from './passes.js';
 import { read } from './payload.js';
@@ -75,7 +76,9 @@ function explorer(payload: Payload, data: unknown, options: ExploreOptions): HTM
     bar.lastElementChild?.append(button('Open', open.label, () => open.act(data)));
   }
   const section = h('section', { class: 'nbx-explorer', 'aria-label': `compilation of ${visible(payload.name)}` });
-  section.append(headline(payload), ...stale(payload));
+  const outdated = h('div', {});
+  follow(outdated, payload.id ?? '', payload.stale ?? [], showStale);
+  section.append(headline(payload), outdated);
   if (tabs.current) {
     section.append(bar, tabs.panels);
   }
@@ -101,9 +104,9 @@ function headline({ title, sentences, status = 'untimed' }: Payload): HTMLElemen
   );
 }
 
-function stale({ stale: names = [] }: Payload): HTMLElement[] {
-  const words = `Out of date: ${names.join('; ')}. Run the cell again.`;
-  return names.length ? [notice(words)] : [];
+function showStale(node: HTMLElement, reasons: readonly string[]): void {
+  const words = `Out of date: ${reasons.join('; ')}. Run the cell again.`;
+  node.replaceChildren(...(reasons.length ? [notice(words)] : []));
 }
 
 function viewTabs(context: Context, inspector: Inspector): Tab[] {

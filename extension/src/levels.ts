@@ -12,7 +12,7 @@ import { Listing } from './listing.js';
 import type { Box, Drawing } from './schema.js';
 import { sourceListing } from './source.js';
 import { Tabs, type Tab } from './tabs.js';
-import { tokens, type Language } from './tokens.js';
+import { tokens } from './tokens.js';
 
 export type Level = 'loop' | 'llvm' | 'asm';
 export const LEVELS: Record<Level, string> = { loop: 'Loops', llvm: 'LLVM IR', asm: 'Assembly' };
@@ -131,7 +131,8 @@ function sectionsOf(context: Context, level: Level): Section[] {
     const total = text.total ?? lines.length;
     const cut = text.cut ? ` · the first ${lines.length} of ${total} lines` : '';
     const detail = `${kernel.kind} · ${kernel.operators ?? ''}${cut}`;
-    return [{ title: kernel.name, detail, number: kernel.number, language: level, lines, traces, notes }];
+    const { notation } = text;
+    return [{ title: kernel.name, detail, number: kernel.number, language: level, notation, lines, traces, notes }];
   });
 }
 
@@ -193,7 +194,7 @@ export function lineNote(
   sections: readonly Section[],
   { section, line }: Spot
 ): Note {
-  const { lines, traces, notes, title, detail = '', language } = sections[section]!;
+  const { lines, traces, notes, title, detail = '' } = sections[section]!;
   if (line < 0) {
     return { heading: title, remarks: [], facts: [detail] };
   }
@@ -206,14 +207,14 @@ export function lineNote(
     remarks: [],
     facts: [
       ...(trace ? context.expressions(trace) : []),
-      construct ? `${construct}: added by the compiler` : '',
-      ...meanings(context, text, language)
+      construct ? `${construct}: ${context.help(`construct:${construct}`) || 'added by the compiler'}` : '',
+      ...meanings(context, text, sections[section]!)
     ]
   };
 }
 
-function meanings(context: Context, text: string, language: Language): string[] {
-  const keys = tokens(text, language, key => !!context.help(key)).map(token => token.help ?? '');
+function meanings(context: Context, text: string, { language, notation }: Section): string[] {
+  const keys = tokens(text, language, key => !!context.help(key), notation).map(token => token.help ?? '');
   return [...new Set(keys.filter(Boolean))].map(key => `\`${key.split(':')[1]}\`: ${context.help(key)}`);
 }
 

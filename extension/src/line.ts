@@ -14,6 +14,8 @@ export interface Section {
   /** For its colour; -1: none. */
   readonly number: number;
   readonly language: Language;
+  /** What the keys of its words' help begin with, if not as the language's do. */
+  readonly notation?: string;
   readonly lines: readonly string[];
   readonly traces?: readonly Trace[];
   /** A word at the right of a line: the compiler's construct. */
@@ -59,11 +61,11 @@ export function codeLine(section: Section, line: number, before: Child[], code: 
 /** A line in coloured pieces, with marks on some, and the help of words that have any. */
 export function coloured(
   text: string,
-  language: Language,
+  { language, notation }: Section,
   marks: readonly Span[],
   help: (key: string) => string
 ): Child[] {
-  const spans = [...tokens(text, language, key => !!help(key)), ...marks];
+  const spans = [...tokens(text, language, key => !!help(key), notation), ...marks];
   return pieces(text, spans).map(piece => {
     const title = piece.help ? help(piece.help) : undefined;
     const kinds = [...piece.kinds, ...(title ? ['nbx-helped'] : [])].join(' ');

@@ -226,8 +226,7 @@ export class Listing {
       .filter(hit => same(hit, spot))
       .map(hit => ({ start: hit.start, end: hit.end, kind: hit === this.currentHit ? 'nbx-hit nbx-now' : 'nbx-hit' }));
     const marks = [...(this.options.decorate?.(spot) ?? []), ...found];
-    const { language } = this.options.sections[spot.section]!;
-    return coloured(this.line(spot), language, marks, this.options.help);
+    return coloured(this.line(spot), this.options.sections[spot.section]!, marks, this.options.help);
   }
 
   private paint(row: number, element: HTMLElement): void {

@@ -4,6 +4,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 
 import { explore } from './explorer.js';
+import { listen, type SessionContext } from './kernels.js';
 import { openElsewhere } from './panel.js';
 import { MIME } from './payload.js';
 
@@ -20,6 +21,16 @@ class Renderer extends Widget implements IRenderMime.IRenderer {
       open: { label: 'Open in more room', act: openElsewhere }
     });
     return Promise.resolve();
+  }
+
+  /** The notebook it is in is known only now. */
+  protected override onAfterAttach(): void {
+    for (let around = this.parent; around; around = around.parent) {
+      const { sessionContext } = around as Widget & { sessionContext?: SessionContext };
+      if (sessionContext) {
+        listen(sessionContext);
+      }
+    }
   }
 }
 

@@ -3,7 +3,7 @@
  * where compile time goes, memory over time. Knows the sections of a payload with numbers.
  */
 
-import { bars, curve, figure, roofline, table, type Roof } from './charts.js';
+import { bars, curve, figure, roofline, table, word, type Roof } from './charts.js';
 import type { Context } from './context.js';
 import { h, s, visible, type Child } from './dom.js';
 import { bytes, digits, percent, seconds, si } from './format.js';
@@ -11,6 +11,8 @@ import type { Buffer, Machine, Memory, Numbers, Payload } from './schema.js';
 import type { View } from './views.js';
 
 type Part = (payload: Payload) => HTMLElement | null;
+
+const UNUSED = 'not used here'; // the note of an optimisation that changed nothing
 
 const PARTS: readonly Part[] = [
   kernelNumbers,
@@ -87,8 +89,9 @@ function kernelNumbers({ numbers, kernels = [] }: Payload): HTMLElement | null {
   return made;
 }
 
-function limit(bound = '', share: number | null | undefined): string {
-  return share === null || share === undefined ? bound : `${bound}, ${percent(share)} of it`;
+function limit(bound = '', share: number | null | undefined): HTMLElement {
+  const rest = share === null || share === undefined ? '' : `, ${percent(share)} of it`;
+  return h('span', {}, word(bound), rest);
 }
 
 function kernelName(name: string, number: number): Child {
@@ -133,7 +136,9 @@ function limits({ peak_flops = [], bandwidth = [] }: Machine): Roof[] {
 }
 
 function ablation({ ablation: rows = [] }: Payload): HTMLElement | null {
-  const sorted = [...rows].sort((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0));
+  const used = rows.filter(row => row.note !== UNUSED);
+  const unused = rows.filter(row => row.note === UNUSED).map(row => row.name);
+  const sorted = [...used].sort((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0));
   const made = sorted.map(row => {
     const full = row.seconds && row.ratio ? row.seconds / row.ratio : 0;
     return {
@@ -142,16 +147,16 @@ function ablation({ ablation: rows = [] }: Payload): HTMLElement | null {
       words: row.ratio ? `${digits(row.ratio)}×${row.seconds ? `  ${seconds(row.seconds)}` : ''}` : row.note || '–',
       low: full && row.low ? row.low / full : null,
       high: full && row.high ? row.high / full : null,
-      note: row.note
+      note: [row.description, row.note].filter(Boolean).join(': ')
     };
   });
   const about = 'Each optimisation off in turn: how many times as long the program takes';
-  return rows.length
-    ? figure('What each optimisation is worth', about, bars(made, { value: 1, words: 'with all of them' }))
-    : null;
+  const rest = unused.length ? h('div', { class: 'nbx-faint' }, visible(`Not used here: ${unused.join(', ')}`)) : null;
+  const mark = { value: 1, words: 'with all of them' };
+  return rows.length ? figure('What each optimisation is worth', about, bars(made, mark), rest) : null;
 }
 
-function instructions({ kernels = [] }: Payload): HTMLElement | null {
+function instructions({ kernels = [], help = {} }: Payload): HTMLElement | null {
   const withFacts = kernels.filter(k => k.facts?.length);
   if (!withFacts.length) {
     return null;
@@ -161,10 +166,18 @@ function instructions({ kernels = [] }: Payload): HTMLElement | null {
       'div',
       { class: 'nbx-facts' },
       h('div', {}, kernelName(k.name, k.number)),
-      h('dl', {}, ...k.facts!.flatMap(([name, value]) => [h('dt', {}, visible(name)), h('dd', {}, visible(value))]))
+      h('dl', {}, ...k.facts!.flatMap(([name, value]) => [h('dt', {}, visible(name)), h('dd', {}, ...explained(value, help))]))
     )
   );
   return figure('Instructions', '', h('div', { class: 'nbx-fact-lists' }, ...lists));
+}
+
+/** A list of numbers of instructions, with the help of each kind. */
+function explained(value: string, help: NonNullable<Payload['help']>): Child[] {
+  return value.split(/([a-z]+)/).map(part => {
+    const known = Object.prototype.hasOwnProperty.call(help, `kind:${part}`) ? help[`kind:${part}`] : undefined;
+    return known ? h('span', { class: 'nbx-helped', title: visible(known.text) }, part) : visible(part);
+  });
 }
 
 function stages({ stages: rows = [] }: Payload): HTMLElement | null {

@@ -23,7 +23,7 @@ export interface Piece {
 const PYTHON =
   'and|as|assert|break|class|continue|def|del|elif|else|except|False|finally|for|from|global|if|' +
   'import|in|is|lambda|None|nonlocal|not|or|pass|raise|return|True|try|while|with|yield';
-const LOOP = 'kernel|for|parallel|vector|unroll|in|if|else|while|alloc|call|select|reduce|store';
+const LOOP = 'kernel|for|parallel|vector|unroll|lanes|in|if|else|while|do|leave|exit|poll|prefetch|alloc|call';
 const NUMBER = String.raw`[-+]?\b(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\b`;
 
 /* The groups' names are the classes of the pieces: c comment, s string, k keyword, t type, l label,
@@ -34,7 +34,7 @@ const NOTATIONS: Record<Language, RegExp> = {
     'g'
   ),
   loop: new RegExp(
-    String.raw`(?<c>#.*|//.*)|(?<k>\b(?:${LOOP})\b)|(?<t>\b[fiu](?:8|16|32|64)\b|\bbool\b)|(?<n>${NUMBER})|(?<f>[A-Za-z_]\w*)`,
+    String.raw`(?<c>#.*|//(?! (?:streaming|contract)\b).*)|(?<k>\b(?:${LOOP})\b)|(?<t>\b[fiu](?:8|16|32|64)\b|\bbool\b)|(?<n>${NUMBER})|(?<f>[A-Za-z_]\w*)`,
     'g'
   ),
   llvm: new RegExp(
@@ -52,13 +52,21 @@ const HELP: Record<Language, string> = {
   python: 'op', loop: 'loop', llvm: 'llvm', asm: 'asm', diff: '', plain: ''
 };
 
-/** The coloured pieces of a line; `known` says whether there is help under a key. */
-export function tokens(line: string, language: Language, known: (key: string) => boolean): Span[] {
+/**
+ * The coloured pieces of a line; `known` says whether there is help under a key. Keys begin with
+ * `notation`, for assembly languages that are not the usual one.
+ */
+export function tokens(
+  line: string,
+  language: Language,
+  known: (key: string) => boolean,
+  notation: string = HELP[language]
+): Span[] {
   const spans: Span[] = [];
   for (const match of line.matchAll(NOTATIONS[language])) {
     const kind = Object.entries(match.groups ?? {}).find(([, text]) => text !== undefined)?.[0] ?? '';
     const word = match[0];
-    const key = helpKey(word, kind, language, known);
+    const key = helpKey(word, kind, notation, known);
     if (kind !== 'f' || key || language === 'llvm' || language === 'asm') {
       const start = match.index ?? 0;
       spans.push({ start, end: start + word.length, kind: `nbx-t-${kind}`, help: key });
@@ -70,15 +78,14 @@ export function tokens(line: string, language: Language, known: (key: string) =>
 function helpKey(
   word: string,
   kind: string,
-  language: Language,
+  notation: string,
   known: (key: string) => boolean
 ): string {
-  if (kind !== 'f' && kind !== 'k' && kind !== 'o') {
+  if (!notation || !/^[fkotv]$/.test(kind)) {
     return '';
   }
-  const keys = [HELP[language], language === 'loop' ? 'op' : ''].filter(Boolean);
-  const name = kind === 'o' ? 'matmul' : word;
-  return keys.map(prefix => `${prefix}:${name}`).find(known) ?? '';
+  const key = `${notation}:${kind === 'o' ? 'matmul' : word.replace(/^@/, '')}`;
+  return known(key) ? key : '';
 }
 
 /** Cut a line at the borders of its spans; where spans overlap a piece has all their kinds. */

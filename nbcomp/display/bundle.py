@@ -17,7 +17,7 @@ from typing import Any
 from nbcomp.display.html import report as markup
 from nbcomp.display.html.page import page
 from nbcomp.display.payload import MIME, payload
-from nbcomp.display.speedup import speedup_plot
+from nbcomp.display.plots.speedup import speedup_plot
 from nbcomp.display.text.ink import PLAIN, Ink, terminal_ink
 from nbcomp.display.text.report import headline, speed_table, text
 from nbcomp.display.text.source import annotated
@@ -82,22 +82,24 @@ class Report:
     stale: tuple[str, ...] = ()  # what is not any more as it was when this was compiled
     notes: tuple[str, ...] = ()  # more sentences of the headline
     cpus: Iterable[Cpu] = ()  # the same program for other CPUs, this machine's first
+    id: str = ""  # what the front ends know it by, when it is in a notebook
 
     @cached_property
     def view(self) -> View:
         """What is shown, before it has a format."""
         return view(
             self.compiled,
-            self.comparison,
-            self.scaling,
-            self.checks,
-            self.show,
-            self.full,
-            self.measured,
-            self.history,
-            self.stale,
-            self.notes,
-            self.cpus,
+            comparison=self.comparison,
+            scaling=self.scaling,
+            checks=self.checks,
+            show=self.show,
+            full=self.full,
+            measured=self.measured,
+            history=self.history,
+            stale=self.stale,
+            notes=self.notes,
+            cpus=self.cpus,
+            id=self.id,
         )
 
     @property

@@ -11,13 +11,13 @@ from dataclasses import replace
 from nbcomp.origin import Line, Listing
 
 
-def commented(listing: Listing) -> tuple[Line, ...]:
-    """The lines of a level, with comments."""
+def commented(listing: Listing) -> Listing:
+    """A level with comments."""
     if listing.level.startswith("llvm"):
-        return _without_gaps(map(_beside, listing))
+        return replace(listing, lines=_without_gaps(map(_beside, listing)))
     if listing.level == "asm":
-        return _without_gaps(_between(listing))
-    return listing.lines
+        return replace(listing, lines=_without_gaps(_between(listing)))
+    return listing
 
 
 def where(line: Line) -> str:

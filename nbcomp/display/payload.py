@@ -12,18 +12,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from nbcomp.display.drawing import Drawing
-from nbcomp.display.help import construct_help, help_for
+from nbcomp.display.help import construct_help, help_for, kind_help, notation
+from nbcomp.display.picture.boxes import Drawing
 from nbcomp.display.view.cpus import on_each
 from nbcomp.display.view.kernels import KernelRow, kernel_facts
 from nbcomp.display.view.measured import measured_data, measured_pass
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.places import Places
-from nbcomp.display.view.texts import Budget, Text
+from nbcomp.display.view.texts import Budget
 from nbcomp.display.view.view import View
 from nbcomp.display.visible import visible
 from nbcomp.graph.ir import Graph
-from nbcomp.origin import Line
+from nbcomp.origin import Line, Listing
 
 MIME = "application/vnd.nbcomp.compilation+json"
 VERSION = 2
@@ -47,6 +47,7 @@ class _Payload:
         self.view = view
         self.places = Places(view.file)
         self.constructs: dict[str, int] = {}
+        self.kinds: dict[str, None] = {}  # of machine instructions, in order
         self.texts = Budget(None if view.full else MAX_TEXTS)
         self.others = Budget(None if view.full else MAX_OTHERS)
         self.shown: list[tuple[str, str]] = []
@@ -78,10 +79,13 @@ class _Payload:
             data["history"] = asdict(view.history)
         if view.stale:
             data["stale"] = list(view.stale)
+        if view.id:
+            data["id"] = view.id
         data["provenance"] = self.provenance
         data["places"] = [asdict(p) for p in self.places.places]
         data["constructs"] = list(self.constructs)
         found = help_for(_operators(view), self.shown) | construct_help(self.constructs)
+        found |= kind_help(self.kinds)
         data["help"] = {key: asdict(known) for key, known in found.items()}
         return data
 
@@ -111,11 +115,12 @@ class _Payload:
         texts = {}
         for level in kernel.levels:
             if kernel.number in self.view.detailed and not self.texts.spent:
-                texts[level] = self.text(level, self.texts.keep(kernel.listing(level), 0.5))
+                texts[level] = self.text(kernel.listing(level), self.texts, 0.5)
         facts = [("called", f"{kernel.calls} times")] if kernel.calls > 1 else []
         facts += [] if len(texts) == len(kernel.levels) else [("text", LEFT_OUT)]
         if "asm" in texts:
             facts += kernel_facts(kernel.listing("asm"))
+            self.kinds.update((line.kind, None) for line in kernel.listing("asm"))
             self.provenance.append(_mapped(kernel))
         data: dict[str, Any] = {
             "name": kernel.name,
@@ -145,12 +150,17 @@ class _Payload:
                 "name": found.name,
                 "seconds": timing.median if timing else None,
                 "note": found.note,
-                "text": self.text("asm", self.others.keep(found.lines, 0.25)),
+                "text": self.text(found.listing, self.others, 0.25),
             }
 
-    def text(self, level: str, text: Text) -> dict[str, Any]:
-        self.shown.append((level, str(text)))
-        return {
+    def text(self, listing: Listing, left: Budget, share: float) -> dict[str, Any]:
+        """As much of a text as may be kept of it; `notation` is that of another assembly language
+        than x86-64's."""
+        text = left.keep(listing.lines, share)
+        name = notation(listing.language) if listing.level == "asm" else listing.level
+        self.shown.append((name, str(text)))
+        other = {} if name == listing.level else {"notation": name}
+        return other | {
             "text": str(text),
             "cut": text.cut,
             "total": text.total,
@@ -205,7 +215,7 @@ def _diffs(row: PassRow, left: Budget) -> Iterator[tuple[str, list[str]]]:
 
 
 def _operators(view: View) -> Iterable[str]:
-    graphs: list[Graph] = [view.compiled.captured, view.compiled.graph] if view.compiled else []
+    graphs: list[Graph] = [graph for part in view.parts for graph in (part.captured, part.graph)]
     return dict.fromkeys(node.op.name for graph in graphs for node in graph.nodes)
 
 

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from nbcomp.display.bundle import Bundle, bundle, width
-from nbcomp.display.convergence import convergence_plot
 from nbcomp.display.html.blocks import faint, fold, image, paragraph, root, section, table
 from nbcomp.display.html.code import pre
 from nbcomp.display.html.style import STATUS
+from nbcomp.display.plots.convergence import convergence_plot
 from nbcomp.display.text.tables import fill
 from nbcomp.display.text.tables import table as columns
 from nbcomp.display.view.headline import others_words

@@ -118,6 +118,17 @@ def here() -> Location | None:
     return location_of(frame.f_code, frame.f_lasti) if frame is not None else None
 
 
+def raised_at(error: BaseException) -> Location | None:
+    """Where in the user's code an exception was raised: the innermost of its frames there."""
+    found, traceback = None, error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not _skipped(code.co_filename):
+            found = location_of(code, traceback.tb_lasti)
+        traceback = traceback.tb_next
+    return found
+
+
 # ------------------------------------------------------------------------------- the syntax tree
 
 _trees: dict[str, tuple[list[str], dict[Span, list[ast.AST]], dict[ast.AST, ast.AST]]] = {}

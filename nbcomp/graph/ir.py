@@ -18,6 +18,8 @@ from nbcomp.graph.op import Op
 from nbcomp.record import Location
 from nbcomp.types import TensorType
 
+LONG = 60  # characters of an expression, of which remarks show the beginning
+
 _location: ContextVar[Location | None] = ContextVar("location", default=None)
 _layers: ContextVar[tuple[str, ...]] = ContextVar("layers", default=())
 
@@ -64,8 +66,23 @@ class Node:
         if self.name:
             return f"`{self.name}`"
         source = self.location.source().strip() if self.location else ""
-        plain = source and "\n" not in source and "`" not in source and len(source) < 60
-        return f"`{source}`" if plain else f"`{self.op.name}`"
+        if not source or "`" in source:
+            return f"`{self.op.name}`"
+        return f"`{source}`" if len(source) < LONG else f"`{source[: LONG - 2].rstrip()} …`"
+
+
+def told_apart(first: Node, second: Node) -> tuple[str, str]:
+    """The titles of two nodes, the second being computed later, with what tells them apart where
+    the user's words for both are the same."""
+    one, other = first.title, second.title
+    if one != other:
+        return one, other
+    lines = [n.location.line if n.location else 0 for n in (first, second)]
+    if all(lines) and lines[0] != lines[1]:
+        return f"{one} of line {lines[0]}", f"{other} of line {lines[1]}"
+    if first.op.name != second.op.name:
+        return f"{one} ({first.op.name})", f"{other} ({second.op.name})"
+    return one, f"the next {other}"
 
 
 def apply(op: Op, *inputs: Node, name: str = "") -> Node:

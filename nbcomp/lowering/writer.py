@@ -25,7 +25,7 @@ from nbcomp.loop.grammar import (
     variables,
     walk_expr,
 )
-from nbcomp.record import Location
+from nbcomp.record import Location, joined
 from nbcomp.sizes import is_one
 
 
@@ -98,7 +98,10 @@ class Writer:
     def loop(
         self, base: str, extent: int | Expr, location: Location | None = None
     ) -> Iterator[Affine]:
-        """A serial loop; yields its index.  A loop of one iteration is not written at all."""
+        """A serial loop; yields its index.  A loop of one iteration is not written at all.
+
+        It belongs to what is computed in it, or else to `location`.
+        """
         if not isinstance(extent, Expr) and is_one(extent):
             yield affine(0)
             return
@@ -108,7 +111,8 @@ class Writer:
         yield loop_var(var)
         frame = self.frames.pop()
         size = extent if isinstance(extent, Expr) else affine(extent)
-        self.add(For(var, size, tuple(frame.stmts), location=location))
+        inside = joined(dict.fromkeys(getattr(s, "location", None) for s in frame.stmts))
+        self.add(For(var, size, tuple(frame.stmts), location=inside or location))
 
     @contextmanager
     def loops(

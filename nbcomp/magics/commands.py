@@ -33,7 +33,7 @@ from nbcomp.magics.cell import (
 )
 from nbcomp.magics.measuring import Interrupted, Options, report_on
 from nbcomp.magics.progress import Note, Progress
-from nbcomp.magics.recording import Call
+from nbcomp.magics.recording import Call, breaks_of, parts_of
 from nbcomp.magics.searching import budget, tuned_if_any
 from nbcomp.magics.session import Session, marked
 from nbcomp.magics.settings import NbComp
@@ -198,6 +198,7 @@ class CompilerMagics(Magics):
             if self.last is None:
                 raise UsageError("nothing was compiled yet")
             self.last = marked(self.last)
+            self.session.watch(self.last)
             return self.last
 
     def _way(self, args: Any) -> Way | None:
@@ -291,11 +292,10 @@ class CompilerMagics(Magics):
         refused = [
             Remark("missed", "numpy", r.message, r.location, r.hint) for r in function.fallbacks
         ]
-        compiled = function.compiled
-        breaks = [
-            Remark("missed", "break", why.reason, why.location, why.hint) for why in function.breaks
-        ]
-        remarks = [*breaks, *refused, *(compiled.explain(args.llvm) if compiled else ())]
+        compiled, breaks = function.compiled, breaks_of(function)
+        parts = (compiled,) if compiled else parts_of(function)
+        said = [r for part in parts for r in part.explain(args.llvm)]
+        remarks = [*breaks, *refused, *said]
         title = f"{name}: {count(len(remarks), 'remark')}"
         if breaks:
             graphs = count(len(function.explain().graphs), "graph")
@@ -304,8 +304,10 @@ class CompilerMagics(Magics):
             title += ", it runs in NumPy" if compiled is None else ", some calls run in NumPy"
         if compiled and compiled.stale:
             title += f"; stale, since {'; '.join(compiled.stale)}"
-        done = done_words(compiled) if compiled else ""
-        source = source_of(compiled, merged(remarks)) if compiled else None
+        done = "; ".join(map(done_words, parts))
+        first = parts[0] if parts else None
+        where, text = (first.location, first.source) if first else (None, "")
+        source = source_of(where, text, parts, merged(remarks))
         return Explanation(title, tuple(map(remark_row, merged(remarks))), done, source)
 
     @magic_arguments()

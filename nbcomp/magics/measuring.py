@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,12 +15,13 @@ from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.view import SECTIONS
 from nbcomp.frontend.result import bind
-from nbcomp.magics.recording import Call, is_compiled
+from nbcomp.magics.recording import Call, breaks_of, is_compiled, parts_of
 from nbcomp.measure.arguments import kept, twin
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare, errors
 from nbcomp.measure.differences import differences
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import SIZES, Scaling, scaling
+from nbcomp.record import Location
 
 INTERPRETED = 50_000  # elements of all values together that the loop interpreter may work on
 
@@ -55,13 +57,30 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     """
     call.find_compiled()
     if call.refused is not None:
-        refused = call.refused
-        name, parts = call.function.__name__, bool(call.function.breaks)
-        reason = Fallback(name, refused.message, refused.location, refused.hint, parts)
-        return Report(reason, call.value, show=options.show)
+        return Report(_fallback(call), call.value, show=options.show, full=options.full)
     captured = call.compiled.capture
     with kept(captured.signature, captured.writes, call.args, call.kwargs):
         return _Measuring(call, options, say).report()
+
+
+def _fallback(call: Call) -> Fallback:
+    """What there is to say of a call that was not compiled as a whole."""
+    function, refused = call.function, call.refused
+    assert refused is not None
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    text = ""
+    with suppress(OSError, TypeError):
+        text = inspect.getsource(code) if code is not None else ""
+    return Fallback(
+        function.__name__,
+        refused.message,
+        refused.location,
+        refused.hint,
+        source=text,
+        defined=Location(code.co_filename, code.co_firstlineno) if code is not None else None,
+        breaks=breaks_of(function),
+        parts=parts_of(function),
+    )
 
 
 class Interrupted(KeyboardInterrupt):

@@ -14,6 +14,7 @@ from typing import Any
 import nbcomp
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.result import bind
+from nbcomp.record import Remark
 
 
 @dataclass
@@ -65,6 +66,20 @@ def in_parts(function: Any) -> Unsupported:
         first.location,
         first.hint,
     )
+
+
+def breaks_of(function: Any) -> tuple[Remark, ...]:
+    """Where Python goes on between the compiled parts of a function, and why."""
+    return tuple(
+        Remark("missed", "break", why.reason, why.location, why.hint) for why in function.breaks
+    )
+
+
+def parts_of(function: Any) -> tuple[Any, ...]:
+    """What is compiled between them: the newest variant of each part, in the order of the
+    program."""
+    regions = sorted(function.parts.regions.items()) if function.parts is not None else []
+    return tuple(region.variants[-1] for _, region in regions if region.variants)
 
 
 def is_compiled(value: object) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nbcomp.compiled import Compiled
-from nbcomp.measure.figures import Ablation, Without
+from nbcomp.measure.figures import UNUSED, Ablation, Without
 from nbcomp.measure.timing import ratio
 from nbcomp.measure.variants import Say, Variant, idle, measure_variants
 from nbcomp.options import OPTIMISATIONS, Optimisation
@@ -44,7 +44,7 @@ def ablate(
 def _row(optimisation: Optimisation, variant: Variant, full: Variant) -> Without:
     note, change = variant.note, None
     if variant.first == full.first and not note:
-        note = "not used here"
+        note = UNUSED
     elif variant.samples and full.samples:
         change = ratio(variant.samples, full.samples)
     return Without(

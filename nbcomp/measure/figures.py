@@ -11,6 +11,8 @@ from typing import Literal
 from nbcomp.measure.roofline import Numbers
 from nbcomp.measure.timing import Ratio, Timing
 
+UNUSED = "not used here"  # an optimisation that changed nothing
+
 
 def change_words(change: Ratio) -> str:
     """A change of the run time in words, such as "41 % faster" or "3.2× slower"."""
@@ -70,8 +72,7 @@ class Without:
     """The program without one optimisation.
 
     ratio: its seconds over those of the full program, None where it was not timed.  same: the
-    answer is NumPy's.  note: why it was not timed, or "not used here" where the machine code is the
-    same.
+    answer is NumPy's.  note: why it was not timed, or `UNUSED` where the machine code is the same.
     """
 
     name: str

@@ -69,6 +69,9 @@ def _described(compiled: Compiled) -> tuple[dict[int, str], dict[int, int]]:
         note(slot, node.name or f"argument {slot}", held.get(slot) or node.type.nbytes)
     for slot, array in program.constants.items():
         note(slot, "a constant", array.nbytes)
+    results = compiled.graph.outputs
+    for number, ((slot, t), node) in enumerate(zip(program.outputs, results, strict=True)):
+        note(slot, node.name or ("result" if len(results) == 1 else f"result {number}"), t.nbytes)
     for step in program.steps:
         if isinstance(step, KernelStep):
             kernel = compiled.kernel_of(step)
@@ -78,6 +81,4 @@ def _described(compiled: Compiled) -> tuple[dict[int, str], dict[int, int]]:
         else:
             for slot, t in step.outputs:
                 note(slot, step.node.name or step.node.op.name, t.nbytes)
-    for slot, t in program.outputs:
-        note(slot, "result", t.nbytes)
     return names, sizes

@@ -99,7 +99,7 @@ def not_vectorized(kernel: Kernel, loop: For, why: ScheduleError) -> None:
 
 def parallel(kernel: Kernel, loop: For, alone: bool, machine: Machine) -> None:
     """The iterations of an outermost loop may be spread over the cores."""
-    at, n = _place(kernel, loop), extent_of(loop)
+    at, n = kernel.location or loop.location, extent_of(loop)
     if isinstance(loop.body[0], Call) and loop.body[0].box:
         return  # the parts of a product, of which `split_product` tells
     if alone and machine.cores > 1:
@@ -112,7 +112,8 @@ def parallel(kernel: Kernel, loop: For, alone: bool, machine: Machine) -> None:
 
 def not_parallel(kernel: Kernel, loop: For, why: ScheduleError) -> None:
     """One core runs all of a loop."""
-    remark("missed", "parallel", f"on one core: {why.message}", _place(kernel, loop))
+    at = kernel.location or loop.location
+    remark("missed", "parallel", f"on one core: {why.message}", at)
 
 
 def in_rounds(kernel: Kernel, rounds: For, loop: For) -> None:
@@ -132,7 +133,7 @@ def short(kernel: Kernel, loop: For) -> None:
         why = f"its {n:,} elements are added up in one go, too few to be worth a second core"
     else:
         why = f"{n:,} elements take less time than waking another core"
-    remark("analysis", "parallel", f"on one core: {why}", _place(kernel, loop))
+    remark("analysis", "parallel", f"on one core: {why}", kernel.location or loop.location)
 
 
 def split_product(call: Call, parts: int, axis: int) -> None:

@@ -18,7 +18,7 @@ from nbcomp.measure.cpus import CpuTable, compare_cpus
 
 X = np.random.default_rng(0).random((64, 40), np.float32)
 SCHEMA = json.loads(files("nbcomp.display").joinpath("schema.json").read_text(encoding="utf-8"))
-ARM = ("neon", "sve")
+OTHERS = ("neon", "sve", "rvv", "wasm", "ptx")
 
 
 def softmax(z: Any) -> Any:
@@ -28,7 +28,7 @@ def softmax(z: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def table() -> CpuTable:
-    return compare_cpus(nbcomp.compile(softmax, X), (X,), seconds=0.2, names=("sse2", *ARM))
+    return compare_cpus(nbcomp.compile(softmax, X), (X,), seconds=0.2, names=("sse2", *OTHERS))
 
 
 def test_every_form_has_the_cpus(table: CpuTable) -> None:
@@ -40,16 +40,19 @@ def test_every_form_has_the_cpus(table: CpuTable) -> None:
     for row, shown in zip((r for r in table if r.compiled), kernel["cpus"], strict=True):
         assert shown["name"].startswith(row.name)
         assert len(shown["text"]["places"]) == len(shown["text"]["text"].splitlines())
+        prefix = shown["text"].get("notation", "asm")
+        assert any(key.startswith(f"{prefix}:") for key in data[MIME]["help"])
         assert row.title in data["text/html"]
         assert row.name in data["text/plain"]
     assert kernel["cpus"][0]["seconds"] == pytest.approx(table.rows[0].timing.median, abs=1e-8)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", ARM)
+@pytest.mark.parametrize("name", OTHERS)
 def test_instructions_of_other_machines_are_explained(name: str, table: CpuTable) -> None:
     compiled = table[name].compiled
     if compiled is None:
         pytest.skip(f"no code for {name} here: {table[name].note}")
-    tokens = {t for k in compiled.kernels for t in hover.machine_tokens(k.listing("asm").text)}
+    listings = [k.listing("asm") for k in compiled.kernels]
+    tokens = {(t, x.language) for x in listings for t in hover.machine_tokens(x.text)}
     assert len(tokens) > 20
-    assert not sorted(t for t in tokens if hover.machine(t) is None)
+    assert not sorted(t for t, language in tokens if hover.machine(t, language) is None)

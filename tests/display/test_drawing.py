@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from nbcomp.display.drawing import LARGEST, Box, Drawing, Frame, draw, op_title
-from nbcomp.display.svg import PALETTE, svg
+from nbcomp.display.picture.boxes import Box, Drawing, Frame, op_title
+from nbcomp.display.picture.drawing import LARGEST, draw
+from nbcomp.display.picture.svg import PALETTE, svg
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant
 from nbcomp.options import Options

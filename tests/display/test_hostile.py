@@ -106,7 +106,9 @@ def test_the_explorers_script_cannot_end_its_element(tmp_path: Path, monkeypatch
 def test_explanations_and_listings(compiled: Compiled) -> None:
     remarks = [*compiled.explain(), Remark("missed", EVIL, EVIL, None, EVIL)]
     rows = tuple(map(remark_row, remarks))
-    explained = Explanation(EVIL, rows, EVIL, source_of(compiled, remarks))
+    explained = Explanation(
+        EVIL, rows, EVIL, source_of(compiled.location, compiled.source, [compiled], remarks)
+    )
     for shown in (explained, Listing(EVIL, "graph", compiled.text("graph") + EVIL)):
         for form in shown._repr_mimebundle_().values():
             assert not HIDDEN.search(form)

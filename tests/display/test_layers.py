@@ -10,9 +10,9 @@ import pytest
 
 import nbcomp
 from nbcomp import nn
-from nbcomp.display.bundles import layers
-from nbcomp.display.drawing import LARGEST, draw
-from nbcomp.display.svg import svg
+from nbcomp.display.picture.clusters import layers
+from nbcomp.display.picture.drawing import LARGEST, draw
+from nbcomp.display.picture.svg import svg
 from nbcomp.graph.ir import Graph
 from tests.display.test_drawing import check_geometry
 

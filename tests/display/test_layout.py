@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from nbcomp.display.layout import Layout, Link, layout, ranks
+from nbcomp.display.picture.layout import Layout, layout
+from nbcomp.display.picture.ranks import Link, ranks
 
 Size = tuple[float, float]
 

@@ -22,7 +22,7 @@ def test_llvm() -> None:
         Line("}"),
         Line(""),
     )
-    found = commented(Listing("llvm", lines))
+    found = commented(Listing("llvm", lines)).lines
     assert [line.text for line in found] == [
         "define void @k(ptr %x) {",
         f"{'  %a = load float, ptr %x, align 4':<60}  ; line 4",
@@ -45,7 +45,7 @@ def test_assembly() -> None:
         Line("        vaddss  %xmm0, %xmm0, %xmm0", FIVE, kind="add"),
         Line("        retq", kind="branch"),
     )
-    found = commented(Listing("asm", lines))
+    found = commented(Listing("asm", lines)).lines
     assert [line.text for line in found] == [
         "k:",
         "        # line 4",
@@ -62,4 +62,4 @@ def test_assembly() -> None:
 
 def test_other_levels_stay_as_they_are() -> None:
     lines = tuple(Line(text, FOUR) for text in ("for i:", "", "", "  x"))
-    assert commented(Listing("loop", lines)) == lines
+    assert commented(Listing("loop", lines)).lines == lines

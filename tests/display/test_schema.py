@@ -127,6 +127,7 @@ FULL: dict[str, Any] = {
         "seconds": 1e-5,
         "previous_seconds": None,
     },
+    "id": "5a17-1",
     "stale": ["W1 is another array than it was"],
     "remarks": [
         {

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nbcomp.display.plane import HEIGHT, WIDTH, ticks
-from nbcomp.display.speedup import speedup_plot
+from nbcomp.display.plots.plane import HEIGHT, WIDTH, ticks
+from nbcomp.display.plots.speedup import speedup_plot
 from nbcomp.display.view.speed import SpeedRow
 
 NAN = float("nan")

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nbcomp.display.convergence import convergence_plot
-from nbcomp.display.plane import round_steps
+from nbcomp.display.plots.convergence import convergence_plot
+from nbcomp.display.plots.plane import round_steps
 from nbcomp.display.tuning import TuneProgress, TuneReport, annotated
 from nbcomp.measure.timing import Ratio, Timing
 from nbcomp.schedule.language import parse

@@ -1,4 +1,4 @@
-"""Notebooks that are opened as somebody else saved them: untrusted, nothing has run."""
+"""Notebooks as somebody else saved them (untrusted, nothing has run), and notebooks to be run."""
 
 from __future__ import annotations
 
@@ -33,6 +33,26 @@ def saved(path: Path, *payloads: Any, plain: str = "the plain form") -> None:
         }
         for i, payload in enumerate(payloads)
     ]
+    _write(path, cells)
+
+
+def written(path: Path, *sources: str) -> None:
+    """Write a notebook with these cells, none of which has run."""
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"c{i}",
+            "metadata": {},
+            "execution_count": None,
+            "source": source,
+            "outputs": [],
+        }
+        for i, source in enumerate(sources)
+    ]
+    _write(path, cells)
+
+
+def _write(path: Path, cells: list[dict[str, Any]]) -> None:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = {
         "cells": cells,

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, TimeoutError, expect
 
 from tests.e2e.conftest import PICTURES, ROOT, Frontend, Sight
 from tests.e2e.example import EXP_LINE, compiled_payload, hostile
-from tests.e2e.notebooks import saved
+from tests.e2e.notebooks import saved, written
 
 See = Callable[..., Sight]
 
@@ -112,6 +112,49 @@ def brightness(page: Page) -> int:
     shade = explorer(page).locator(".nbx-code").first
     colour = shade.evaluate("e => getComputedStyle(e).backgroundColor")
     return sum(map(int, re.findall(r"\d+", colour)[:3]))
+
+
+STALE = [
+    "%load_ext nbcomp\nimport numpy as np\nx, scale = np.ones((40, 5)), np.ones(5)",
+    "%%compile --no-bench\ndef f(x):\n    return x * scale + 1\nf(x)",
+    "pass",
+]
+
+
+def test_marks_survive_a_reload(frontend: Frontend, see: See) -> None:
+    """A page that is loaded anew is told by the kernel what has gone stale."""
+    written(frontend.folder / "stale.ipynb", *STALE)
+    frontend.theme("Light")
+    sight = see(frontend.url("stale.ipynb"))
+    page = sight.page
+    ready(page)
+    run_all(page)
+    shown(page)
+    notice = explorer(page).locator(".nbx-notice")
+    expect(notice).to_have_count(0)
+    page.keyboard.press("Control+s")
+    page.wait_for_timeout(1000)
+    run_last(page, "scale = np.ones((40, 5))")
+    expect(notice).to_contain_text("scale had shape (5,)")
+    sight.picture(f"{frontend.kind}_stale")
+    page.keyboard.press("Control+s")
+    page.wait_for_timeout(1000)
+    page.reload()
+    ready(page)
+    shown(page)
+    expect(notice).to_contain_text("scale had shape (5,)")
+    run_last(page, "scale = np.ones(5)")
+    expect(notice).to_have_count(0)
+    run_last(page, "scale = np.ones(7)")
+    expect(notice).to_contain_text("now has (7,)")
+    sight.blameless()
+
+
+def run_last(page: Page, text: str) -> None:
+    """Write a text into the last cell, and run it."""
+    cell = page.locator(".jp-Notebook .jp-CodeCell").nth(len(STALE) - 1)
+    cell.locator(".cm-content").fill(text)
+    page.keyboard.press("Control+Enter")
 
 
 def test_a_stranger_s_notebook(frontend: Frontend, see: See, payload: dict[str, Any]) -> None:

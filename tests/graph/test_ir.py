@@ -11,7 +11,7 @@ import pytest
 
 from nbcomp.errors import VerifyError
 from nbcomp.graph.interpreter import evaluate, interpret
-from nbcomp.graph.ir import Graph, Node, apply, at, rewrite, topological
+from nbcomp.graph.ir import Graph, Node, apply, at, rewrite, told_apart, topological
 from nbcomp.graph.op import REGISTRY, Composite, Constant, Input, Op
 from nbcomp.graph.printer import node_names
 from nbcomp.graph.verifier import verify
@@ -45,6 +45,20 @@ def test_users_are_listed_once_in_order() -> None:
     last = apply(op("add"), square, a)
     graph = Graph("g", (a,), (last,))
     assert graph.users == {a: (square, last), square: (last,), last: ()}
+
+
+def test_what_has_the_same_words_is_told_apart() -> None:
+    (a,) = inputs(f32[4])
+    here, below = Location("cell", 3), Location("cell", 4)
+
+    def node(name: str, location: Location, operator: str = "exp") -> Node:
+        return replace(apply(op(operator), a), name=name, location=location)
+
+    assert told_apart(node("h", here), node("g", here)) == ("`h`", "`g`")
+    assert told_apart(node("h", here), node("h", below)) == ("`h` of line 3", "`h` of line 4")
+    other = node("h", here, "negative")
+    assert told_apart(node("h", here), other) == ("`h` (exp)", "`h` (negative)")
+    assert told_apart(node("h", here), node("h", here)) == ("`h`", "the next `h`")
 
 
 def test_long_chains_need_no_recursion() -> None:

@@ -104,6 +104,81 @@ def test_outputs_are_marked_once_when_they_go_stale() -> None:
     assert handle.shown[1].stale == ()
 
 
+class Comm:
+    """A comm, with what was sent over it."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.ask: Any = None
+        self.closed = False
+
+    def on_msg(self, callback: Any) -> None:
+        self.ask = callback
+
+    def send(self, data: Any) -> None:
+        self.sent.append(data["stale"])
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def comms(monkeypatch: pytest.MonkeyPatch) -> list[Comm]:
+    """The comms that are opened in what takes itself for a kernel."""
+    opened: list[Comm] = []
+
+    def comm() -> Comm:
+        opened.append(Comm())
+        return opened[-1]
+
+    monkeypatch.setattr("nbcomp.magics.marks._comm", comm)
+    return opened
+
+
+def test_a_page_that_is_loaded_later_is_told_what_is_stale(
+    notebook: Any, comms: list[Comm]
+) -> None:
+    notebook.shell.kernel = object()
+    notebook.run("%reload_ext nbcomp")
+    assert comms == []  # before there is a report
+    notebook.run(CELL)
+    notebook.run("pass")
+    (comm,) = comms
+    id_ = last(notebook).id
+    assert comm.sent[-1] == {id_: []}
+    notebook.run("kept, scale = scale, np.ones((40, 5))")
+    assert comm.sent[-1] == {id_: ["scale had shape (5,) and now has (40, 5)"]}
+    known = len(comm.sent)
+    notebook.run("pass")
+    assert len(comm.sent) == known  # nothing new
+    comm.ask({"content": {"data": {}}})
+    assert comm.sent[known:] == [comm.sent[known - 1]]
+    notebook.run("scale = kept")
+    assert comm.sent[-1] == {id_: []}
+    notebook.run("%unload_ext nbcomp")
+    assert comm.closed
+    del notebook.shell.kernel
+
+
+def test_reports_of_line_commands_are_watched_too(notebook: Any, comms: list[Comm]) -> None:
+    notebook.shell.kernel = object()
+    notebook.run("%reload_ext nbcomp\ndef f(x):\n    return x * scale + 1")
+    notebook.run("%compile --no-bench f(x)")
+    notebook.run("%compile")
+    notebook.run("scale = np.ones((40, 5))")
+    (comm,) = comms
+    ((id_, why),) = comm.sent[-1].items()
+    assert id_ == last(notebook).id
+    assert "scale" in why[0]
+    notebook.run("%unload_ext nbcomp")
+    del notebook.shell.kernel
+
+
+def test_a_terminal_opens_no_comm(notebook: Any, comms: list[Comm]) -> None:
+    notebook.run(CELL)
+    assert comms == []
+
+
 def test_why_it_was_compiled_again(notebook: Any) -> None:
     notebook.run(CELL)
     notebook.run("%compile --no-bench f(np.ones((7, 5)))")

@@ -145,6 +145,15 @@ def test_stores_of_the_result_are_the_last_expression(
     assert {s for x in stores for s in spans(x)} == {"0.5 * x * (1 + np.tanh(inner))"}
 
 
+def test_loops_are_at_the_lines_of_what_they_compute(compiled: Callable[[str], Compiled]) -> None:
+    (kernel,) = compiled("softmax").kernels
+    first = softmax.__code__.co_firstlineno
+    heads = [x.numbers for x in listing(compiled("softmax"), kernel, "loop") if " for " in x.text]
+    assert heads[0] == (first + 1, first + 2)  # rows: all of it
+    assert heads[1] == (first + 1,)  # the maximum
+    assert heads[-1][-1] == first + 2  # the division
+
+
 def test_the_parts_of_a_loop_have_names(compiled: Callable[[str], Compiled]) -> None:
     counts = compiled("softmax").provenance().counts()
     for construct in (Construct.LOOP, Construct.TAIL, Construct.COPY, Construct.REDUCTION):

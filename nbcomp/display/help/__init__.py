@@ -1,7 +1,8 @@
 """Hover help: a sentence, and where it is from, for every word of every level.
 
 Operators explain themselves (their docstring, the NumPy function they stand for); loop constructs,
-LLVM instructions and machine instructions are looked up in the data files beside this one.
+LLVM instructions and the machine instructions of each assembly language are looked up in the data
+files beside this one.
 """
 
 from __future__ import annotations
@@ -10,13 +11,22 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 from nbcomp.graph.op import REGISTRY, Op
+from nbcomp.loop.intrinsics import INTRINSICS
 from nbcomp.origin import Construct
+from nbcomp.target.llvm.dialects import KINDS
 
-MACHINES = ("x86", "aarch64")
+# The data file of each assembly language, by the names of `nbcomp.target.llvm.dialects`.
+MACHINES = {
+    "x86-64": "x86",
+    "AArch64": "aarch64",
+    "RISC-V": "riscv",
+    "WebAssembly": "wasm",
+    "PTX": "ptx",
+}
 
 
 @dataclass(frozen=True)
@@ -53,9 +63,12 @@ def _operator(name: str, kind: type[Op]) -> Help:
 
 
 def loop(word: str) -> Help | None:
-    """What a word of the loop IR means."""
+    """What a word of the loop IR means: of its grammar, a scalar function, which is the operator of
+    that name, or an instruction that does all of a loop."""
     entries, source, _ = _table("loop")
-    return Help(entries[word], source) if word in entries else None
+    if word in entries:
+        return Help(entries[word], source)
+    return machine(word) if word in INTRINSICS else operator(word)
 
 
 @cache
@@ -71,16 +84,21 @@ def llvm(opcode: str) -> Help | None:
 
 
 @cache
-def machine(mnemonic: str) -> Help | None:
-    """What a machine instruction does, of x86 or AArch64."""
-    for name in MACHINES:
-        _, source, types = _table(name)
-        for pattern, sentence in _patterns(name):
-            found = pattern.fullmatch(mnemonic)
-            if found:
-                first = next((g for g in found.groups() if g), "")
-                return Help(sentence.replace("{1}", types.get(first, first or "values")), source)
+def machine(mnemonic: str, language: str = "x86-64") -> Help | None:
+    """What a machine instruction does."""
+    name = MACHINES[language]
+    _, source, types = _table(name)
+    for pattern, sentence in _patterns(name):
+        found = pattern.fullmatch(mnemonic)
+        if found:
+            first = next((g for g in found.groups() if g), "")
+            return Help(sentence.replace("{1}", types.get(first, first or "values")), source)
     return None
+
+
+def notation(language: str) -> str:
+    """What the keys of an assembly language begin with: "asm" for that of x86-64."""
+    return "asm" if language in ("", "x86-64") else MACHINES[language]
 
 
 @cache
@@ -94,21 +112,27 @@ def construct_help(names: Iterable[str]) -> dict[str, Help]:
     return {f"construct:{name}": known[name] for name in names if name in known}
 
 
+def kind_help(names: Iterable[str]) -> dict[str, Help]:
+    """What kinds of machine instructions do; keys are `kind:fma`."""
+    source = "nbcomp/target/llvm/dialects.py"
+    return {f"kind:{name}": Help(f"Each {KINDS[name]}.", source) for name in names if name in KINDS}
+
+
 # ------------------------------------------------------------------------------ tokens of a text
 
-_WORD = re.compile(r"\b[a-z]+\b")
+_COMMENT = re.compile(r"#.*|//(?! (?:streaming|contract)\b).*")
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*")
 _OPCODE = re.compile(  # labels are not indented
     r"^[ \t]+(?:%\S+ = )?(?:(?:tail|musttail|notail) )?([a-z]+)|^(define|declare)\b"
     r"|@(llvm(?:\.[a-z][\w.]*)+)",
     re.MULTILINE,
 )
-_MNEMONIC = re.compile(r"^[ \t]+([a-z][a-z0-9.]*)(?:\s|$)", re.MULTILINE)
+_MNEMONIC = re.compile(r"^[ \t]+(?:@!?%\w+[ \t]+)?([a-z][\w.]*)(?:[\s;]|$)", re.MULTILINE)
 
 
 def loop_tokens(text: str) -> set[str]:
-    """Words of the loop IR in a text."""
-    code = re.sub(r"#.*", "", text)
-    return {word for word in _WORD.findall(code) if loop(word)}
+    """Words of the loop IR in a text, names of the user's among them."""
+    return set(_WORD.findall(_COMMENT.sub("", text)))
 
 
 def llvm_tokens(text: str) -> set[str]:
@@ -121,25 +145,30 @@ def machine_tokens(text: str) -> set[str]:
     return set(_MNEMONIC.findall(text))
 
 
-LEVELS: dict[str, tuple[Callable[[str], set[str]], Callable[[str], Help | None], str]] = {
-    "loop": (loop_tokens, loop, "loop"),
-    "llvm": (llvm_tokens, llvm, "llvm"),
-    "asm": (machine_tokens, machine, "asm"),
+Lookup = tuple[Callable[[str], set[str]], Callable[[str], Help | None]]
+# For each notation its words in a text, and what is known of one.
+NOTATIONS: dict[str, Lookup] = {
+    "loop": (loop_tokens, loop),
+    "llvm": (llvm_tokens, llvm),
+    **{notation(name): (machine_tokens, partial(machine, language=name)) for name in MACHINES},
 }
 
 
 def help_for(operators: Iterable[str], texts: Iterable[tuple[str, str]]) -> dict[str, Help]:
-    """The help of operators, and of the words of texts given as (level, text).
+    """The help of operators, and of the words of texts given as (notation, text).
 
-    Keys are `op:matmul`, `loop:parallel`, `llvm:fmul`, `llvm:llvm.fma`, `asm:vaddps`.
+    Keys are `op:matmul`, `loop:parallel`, `llvm:fmul`, `llvm:llvm.fma`, `asm:vaddps`,
+    `aarch64:fmla`.
     """
     found: dict[str, Help] = {}
     for name in operators:
         if (known := operator(name)) is not None:
             found[f"op:{name}"] = known
-    for level, text in texts:
-        tokens, lookup, prefix = LEVELS[level]
-        for token in sorted(tokens(text)):
-            if (known := lookup(token)) is not None:
-                found[f"{prefix}:{token}"] = known
+    words: dict[str, set[str]] = {}
+    for name, text in texts:
+        words.setdefault(name, set()).update(NOTATIONS[name][0](text))
+    for name, tokens in words.items():
+        for token in sorted(tokens):
+            if (known := NOTATIONS[name][1](token)) is not None:
+                found[f"{name}:{token}"] = known
     return found

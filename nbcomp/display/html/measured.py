@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nbcomp.display.charts import charts
 from nbcomp.display.html.blocks import image, paragraph, section, table
+from nbcomp.display.plots.charts import charts
 from nbcomp.display.view.measured import tables
 from nbcomp.measure.figures import Measured
 

@@ -19,7 +19,7 @@ from nbcomp.display.html.history import history, stale
 from nbcomp.display.html.measured import measured_html
 from nbcomp.display.html.source import annotated
 from nbcomp.display.html.style import FAINT, STATUS
-from nbcomp.display.svg import PALETTE, data_uri, svg
+from nbcomp.display.picture.svg import PALETTE, data_uri, svg
 from nbcomp.display.view.cpus import HEAD, cpu_cells
 from nbcomp.display.view.kernels import LEVELS, KernelRow, kernel_facts
 from nbcomp.display.view.passes import PassRow
@@ -140,7 +140,7 @@ def _kernel(kernel: KernelRow, left: Budget, max_lines: int, view: View) -> str:
 
 
 def _level(kernel: KernelRow, level: str, left: Budget, max_lines: int, view: View) -> str:
-    lines = kernel.listing(level)
+    lines = kernel.listing(level).lines
     kept = left.keep(lines[: None if view.full else max_lines], 0.5).lines
     rest = f'{view.name}.compiled.text("{level}")'
     text = excerpt([line.text for line in kept], len(lines), level, rest)

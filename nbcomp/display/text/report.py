@@ -38,7 +38,7 @@ def text(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
             [HEAD, *cpu_cells(view.cpus)], width, (3, 4, 5), ink=ink, head=True, wrap=True
         )
         blocks.append("\n".join([ink("One source, many CPUs", "bold"), *lines]))
-    if view.compiled:
+    if view.whole:
         hint = 'All of it: .compiled.text("graph" | "loop" | "llvm" | "asm")'
         # A lambda or a callable object has no name that `%ir` could find.
         more = f", or %ir {view.name} asm" if view.named else ""

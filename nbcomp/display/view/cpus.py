@@ -13,7 +13,7 @@ from nbcomp.display.listing import commented
 from nbcomp.display.view.reads import CompiledKernel
 from nbcomp.display.view.words import seconds
 from nbcomp.measure.timing import Timing
-from nbcomp.origin import Line
+from nbcomp.origin import Listing
 
 HEAD = ("CPU", "", "vectors", "instructions in loops", "time", "of this machine's", "note")
 
@@ -52,7 +52,7 @@ class CpuKernel:
 
     name: str
     note: str
-    lines: tuple[Line, ...]
+    listing: Listing
 
 
 def cpu_cells(cpus: Iterable[Cpu]) -> list[tuple[str, ...]]:
@@ -82,5 +82,5 @@ def on_each(cpus: Iterable[Cpu], kernel: str) -> Iterator[CpuKernel]:
     for row in cpus:
         for found in row.compiled.kernels if row.compiled else ():
             if found.name == kernel:
-                lines = commented(found.listing("asm"))
-                yield CpuKernel(f"{row.name} ({row.title})", row.note, lines)
+                listing = commented(found.listing("asm"))
+                yield CpuKernel(f"{row.name} ({row.title})", row.note, listing)

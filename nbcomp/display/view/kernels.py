@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from nbcomp.display.bundles import numbers
 from nbcomp.display.listing import commented
+from nbcomp.display.picture.clusters import numbers
 from nbcomp.display.view.headline import operators, title
 from nbcomp.display.view.reads import Compiled, CompiledKernel
 from nbcomp.display.view.words import called
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input
-from nbcomp.origin import Construct, Line
+from nbcomp.origin import Construct, Line, Listing
 
 LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 
@@ -34,7 +34,7 @@ class KernelRow:
     levels: tuple[str, ...]
     cost: int  # bytes of all that its calls touch, to compare kernels by
     calls: int
-    listing: Callable[[str], tuple[Line, ...]] = field(compare=False)
+    listing: Callable[[str], Listing] = field(compare=False)
 
     @property
     def title(self) -> str:
@@ -43,7 +43,7 @@ class KernelRow:
 
     def text(self, level: str) -> str:
         """The whole text at a level."""
-        return "\n".join(line.text for line in self.listing(level))
+        return self.listing(level).text
 
 
 def _lines(nodes: Sequence[Node]) -> str:
@@ -63,8 +63,11 @@ def done_words(compiled: Compiled) -> str:
     return f"{title(compiled)}: {'; '.join(rows)}" if rows else title(compiled)
 
 
-def kernel_rows(compiled: Compiled) -> list[KernelRow]:
-    """The rows of all kernels and library calls, in the order in which they run first."""
+def kernel_rows(compiled: Compiled, before: int = 0) -> list[KernelRow]:
+    """The rows of all kernels and library calls, in the order in which they run first.
+
+    before: how many groups come before, in other parts of the function.
+    """
     by_name = {kernel.name: kernel for kernel in compiled.kernels}
     calls = Counter(group.name for group in compiled.groups)
     rows = []
@@ -77,15 +80,13 @@ def kernel_rows(compiled: Compiled) -> list[KernelRow]:
             KernelRow(
                 name=group.name,
                 kind=group.kind,
-                number=number,
+                number=before + number,
                 operators=words,
                 lines=_lines([n for n in group.nodes if not isinstance(n.op, (Input, Constant))]),
                 levels=tuple(LEVELS) if kernel else (),
-                cost=sum(b.nbytes for b in kernel.kernel.buffers) * calls[group.name]
-                if kernel
-                else 0,
+                cost=_touched(kernel) * calls[group.name] if kernel else 0,
                 calls=calls[group.name],
-                listing=cache(partial(kernel_lines, kernel)) if kernel else _nothing,
+                listing=cache(partial(kernel_listing, kernel)) if kernel else _nothing,
             )
         )
     return rows
@@ -96,22 +97,23 @@ def _touched(kernel: CompiledKernel) -> int:
     return sum(b.nbytes for b in kernel.kernel.buffers)
 
 
-def _nothing(level: str) -> tuple[Line, ...]:
-    return ()
+def _nothing(level: str) -> Listing:
+    return Listing(level, ())
 
 
-def kernel_lines(kernel: CompiledKernel, level: str) -> tuple[Line, ...]:
+def kernel_listing(kernel: CompiledKernel, level: str) -> Listing:
     """A kernel's text at a level, with the user's lines in it."""
     return commented(kernel.listing(level))
 
 
 def kernel_text(kernel: CompiledKernel, level: str) -> str:
     """The same as one text."""
-    return "\n".join(line.text for line in kernel_lines(kernel, level))
+    return kernel_listing(kernel, level).text
 
 
-def kernel_facts(lines: Sequence[Line]) -> list[tuple[str, str]]:
+def kernel_facts(lines: Iterable[Line]) -> list[tuple[str, str]]:
     """What the machine code of a kernel does, in its loops: vector width, kinds of instructions."""
+    lines = list(lines)
     loops = [line for line in lines if line.in_loop]
     if not loops:
         return [("instructions", f"{sum(bool(line.kind) for line in lines):,}, none in a loop")]

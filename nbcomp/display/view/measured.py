@@ -12,7 +12,7 @@ from typing import Any
 
 from nbcomp.display.view.headline import others_words
 from nbcomp.display.view.words import called, count, seconds
-from nbcomp.measure.figures import Ablation, Measured, PassTime, PassTimes
+from nbcomp.measure.figures import UNUSED, Ablation, Measured, PassTime, PassTimes
 from nbcomp.measure.roofline import LEVELS, Bandwidth, Held, Limits, Memory, Numbers
 from nbcomp.measure.timing import Timing
 
@@ -51,7 +51,7 @@ def line_costs(measured: Measured, file: str) -> dict[int, float]:
 
 def size(nbytes: float) -> str:
     """An amount of memory, in units of 1024."""
-    for unit, scale in (("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)):
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if nbytes >= scale:
             return f"{nbytes / scale:.3g} {unit}"
     return f"{nbytes:.0f} B"
@@ -84,10 +84,14 @@ def _passes(times: PassTimes) -> Table:
 
 def _ablation(ablation: Ablation) -> Table:
     head = ("without", "one call", "quartiles", "is", "what is missing")
-    rows = [(w.name, *_times(w.timing), w.words, w.description) for w in ablation.rows]
+    used = [w for w in ablation.rows if w.note != UNUSED]
+    unused = ", ".join(w.name for w in ablation.rows if w.note == UNUSED)
+    rows = [(w.name, *_times(w.timing), w.words, w.description) for w in used]
     full = ("nothing", *_times(ablation.full), ablation.note, "the whole program")
     title = "Each optimisation left out in turn"
-    return Table(title, head, (full, *rows), (0, 3, 4), _disturbed(ablation.others), "ablation")
+    idle = [f"{UNUSED}: {unused}"] if unused else []
+    notes = (*idle, *_disturbed(ablation.others))
+    return Table(title, head, (full, *rows), (0, 3, 4), notes, "ablation")
 
 
 # ---------------------------------------------------------------------------------------- kernels
@@ -190,7 +194,8 @@ def _ablation_data(ablation: Ablation) -> Iterator[dict[str, Any]]:
     for row in ablation.rows:
         ratio = row.ratio.median if row.ratio else 1.0 if row.timing else None
         times = _timing_data(row.timing)
-        yield {"name": row.name, **times, "ratio": ratio, "note": row.words}
+        told = {"description": row.description, "note": row.words}
+        yield {"name": row.name, **times, "ratio": ratio, **told}
 
 
 def _numbers_data(numbers: Numbers) -> dict[str, Any]:

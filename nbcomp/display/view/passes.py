@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from nbcomp.display.view.words import count
-from nbcomp.record import Trace
+from nbcomp.record import Snapshot, Trace
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,40 @@ class PassRow:
             if lines
         )
 
+    def joined(self, other: PassRow) -> PassRow:
+        """The same pass over what both are over."""
+        return replace(
+            self,
+            seconds=self.seconds + other.seconds,
+            added=self.added + other.added,
+            removed=self.removed + other.removed,
+            diffs=self.diffs + other.diffs,
+        )
+
 
 def pass_rows(trace: Trace, kernels: Collection[str]) -> list[PassRow]:
     """The rows of all passes, in order; what changed is told of these kernels."""
+    return joined_rows(_row(snapshot, lines) for snapshot, lines in trace.changed(kernels))
+
+
+def _row(snapshot: Snapshot, lines: Sequence[str]) -> PassRow:
+    """One pass over one kernel, or over the graph."""
+    return PassRow(
+        name=snapshot.name,
+        level=snapshot.level,
+        description=snapshot.description,
+        seconds=snapshot.seconds,
+        added=sum(line.startswith("+") for line in lines),
+        removed=sum(line.startswith("-") for line in lines),
+        diffs=((snapshot.kernel, tuple(lines)),) if lines else (),
+    )
+
+
+def joined_rows(*rows: Iterable[PassRow]) -> list[PassRow]:
+    """The rows of one pass over several kernels as one, where the first of them is."""
     merged: dict[tuple[str, str], PassRow] = {}
-    for snapshot, lines in trace.changed(kernels):
-        key = snapshot.level, snapshot.name
-        added = sum(line.startswith("+") for line in lines)
-        removed = sum(line.startswith("-") for line in lines)
+    for row in chain(*rows):
+        key = row.level, row.name
         old = merged.get(key)
-        diffs = ((snapshot.kernel, tuple(lines)),) if lines else ()
-        merged[key] = PassRow(
-            name=snapshot.name,
-            level=snapshot.level,
-            description=snapshot.description,
-            seconds=snapshot.seconds + (old.seconds if old else 0.0),
-            added=added + (old.added if old else 0),
-            removed=removed + (old.removed if old else 0),
-            diffs=(old.diffs if old else ()) + diffs,
-        )
+        merged[key] = row if old is None else old.joined(row)
     return list(merged.values())

@@ -76,13 +76,18 @@ class Compiled(Protocol):
 
 @dataclass(frozen=True)
 class Fallback:
-    """A function that runs in NumPy because it cannot be compiled: its name, why, and where.
+    """A function that is not compiled as a whole: NumPy runs it, or parts of it are compiled, and
+    Python goes on between them.
 
-    parts: it is compiled in parts, and Python runs between them.
+    reason, location, hint: why it is not.  source, defined: its text, and where it is.  breaks:
+    where Python goes on.  parts: what is compiled between them, in the order of the program.
     """
 
     name: str
     reason: str
     location: Location | None = None
     hint: str = ""
-    parts: bool = False
+    source: str = ""
+    defined: Location | None = None
+    breaks: tuple[Remark, ...] = ()
+    parts: tuple[Compiled, ...] = ()

@@ -52,7 +52,7 @@ LABELS = {
     ("tuned", "missed"): "not as tuned",
     ("registers", "missed"): "spilled",
     ("numpy", "missed"): "runs in NumPy",
-    ("parts", "missed"): "runs in Python",
+    ("break", "missed"): "Python goes on",
 }
 
 
@@ -89,17 +89,21 @@ class Source:
 
 
 def source_of(
-    compiled: Compiled, remarks: Iterable[Remark], cost: Mapping[int, float] | None = None
+    where: Location | None,
+    text: str,
+    parts: Iterable[Compiled],
+    remarks: Iterable[Remark],
+    cost: Mapping[int, float] | None = None,
 ) -> Source | None:
-    """The source of a compiled function; None where it is not at hand.
+    """The source of a function, given where it is defined and its text; None where it is not at
+    hand.
 
-    cost: share of the run time by line.
+    parts: what was compiled of it.  cost: share of the run time by line.
     """
-    where = compiled.location
     lines = linecache.getlines(where.file) if where else []
     if where is None or not lines:
         return None
-    first, last = _span(compiled, where, len(lines))
+    first, last = _span(where, text, parts, len(lines))
     found = [r for r in remarks if r.location and r.location.file == where.file]
     marks = [
         Mark(r.location.line, r.kind, r.topic, r.reason, r.hint)
@@ -112,10 +116,10 @@ def source_of(
     return Source(where.file, first, shown, tuple(marks), shares if cost else ())
 
 
-def _span(compiled: Compiled, where: Location, total: int) -> tuple[int, int]:
+def _span(where: Location, text: str, parts: Iterable[Compiled], total: int) -> tuple[int, int]:
     """The first and the last line to show."""
-    used = [where.line, where.line + max(len(compiled.source.splitlines()), 1) - 1]
+    used = [where.line, where.line + max(len(text.splitlines()), 1) - 1]
     if total <= WHOLE:
-        nodes = (n.location for n in compiled.captured.nodes)
+        nodes = (n.location for part in parts for n in part.captured.nodes)
         used += [w.line for w in nodes if w and w.file == where.file]
     return max(min(used), 1), min(max(used), total)

@@ -8,24 +8,27 @@ It must not know any markup.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from nbcomp.display.drawing import Drawing, draw
+from nbcomp.display.picture.boxes import Drawing
+from nbcomp.display.picture.drawing import draw, stacked
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.cpus import Cpu
 from nbcomp.display.view.headline import sentences, title
 from nbcomp.display.view.history import History
 from nbcomp.display.view.kernels import KernelRow, kernel_rows
 from nbcomp.display.view.measured import line_costs
-from nbcomp.display.view.passes import PassRow, pass_rows
+from nbcomp.display.view.passes import PassRow, joined_rows, pass_rows
 from nbcomp.display.view.reads import Compiled, Fallback
 from nbcomp.display.view.remarks import RemarkRow, merged, remark_row
 from nbcomp.display.view.source import Source, source_of
 from nbcomp.display.view.speed import SpeedRow, speed_notes, speed_rows
+from nbcomp.display.view.words import count
 from nbcomp.measure.comparison import Comparison
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import Scaling
+from nbcomp.record import Remark
 
 SECTIONS = (
     "speed",
@@ -68,32 +71,40 @@ class View:
     cpus: tuple[Cpu, ...] = ()
     history: History | None = None
     stale: tuple[str, ...] = ()  # what is not any more as it was when this was compiled
+    id: str = ""  # of its report, in a notebook
     show: tuple[str, ...] = SECTIONS
     full: bool = False  # nothing is cut to keep the notebook small
     detailed: frozenset[int] = frozenset()  # numbers of the kernels whose machine code is shown
-    compiled: Compiled | None = field(default=None, compare=False)
+    # What was compiled: the function, or several parts of it; nothing where NumPy runs it.
+    parts: tuple[Compiled, ...] = field(default=(), compare=False)
 
     @property
     def file(self) -> str:
         """The file or cell of the function."""
-        where = self.compiled.location if self.compiled else None
-        return where.file if where else ""
+        where = self.parts[0].location if self.parts else None
+        return self.source.file if self.source else where.file if where else ""
+
+    @property
+    def whole(self) -> Compiled | None:
+        """The compiled function, unless it is compiled in parts."""
+        return self.parts[0] if len(self.parts) == 1 and self.status != "numpy" else None
 
     @property
     def named(self) -> bool:
         """Whether the function is a plain one, which a notebook knows by its name."""
-        function = getattr(self.compiled, "function", None)
+        function = getattr(self.whole, "function", None)
         return function is None or getattr(function, "__qualname__", "") == self.name
 
     @cached_property
     def before(self) -> Drawing | None:
-        """The graph as it was captured."""
-        return draw(self.compiled.captured) if self.compiled else None
+        """The graph as it was captured; those of several parts one below the other."""
+        return stacked([draw(part.captured) for part in self.parts])
 
     @cached_property
     def after(self) -> Drawing | None:
         """The graph after the passes, in its kernels."""
-        return draw(self.compiled.graph, self.compiled.groups) if self.compiled else None
+        drawings = [draw(part.graph, part.groups) for part in self.parts]
+        return stacked(drawings, [len(part.groups) for part in self.parts])
 
 
 def view(
@@ -108,29 +119,26 @@ def view(
     stale: Sequence[str] = (),
     notes: Sequence[str] = (),
     cpus: Iterable[Cpu] = (),
+    id: str = "",
 ) -> View:
     """Collect what is to be shown: the headline, and those of `SECTIONS` that `show` names.
 
     full: cut no text, however large the notebook becomes.  notes: more sentences of the headline.
     """
     if isinstance(compiled, Fallback):
-        return _fallback_view(compiled)
+        return _fallback_view(compiled, show, full)
     remarks = merged(compiled.explain())
-    file = compiled.location.file if compiled.location else ""
+    where = compiled.location
     status, facts = sentences(compiled, comparison, checks)
-    kernels = kernel_rows(compiled)
-    shown = kernels if full else _costliest(kernels)
-    return View(
+    cost = line_costs(measured, where.file if where else "")
+    made = View(
         name=compiled.name,
         status=status,
         title=title(compiled),
         sentences=(*facts, *notes),
-        kernels=tuple(kernels),
-        passes=tuple(pass_rows(compiled.trace, {k.name for k in shown})),
-        detailed=frozenset(k.number for k in shown),
         stages=tuple(compiled.trace.seconds.items()),
         remarks=tuple(map(remark_row, remarks)),
-        source=source_of(compiled, remarks, line_costs(measured, file)),
+        source=source_of(where, compiled.source, [compiled], remarks, cost),
         speed=tuple(speed_rows(scaling)),
         speed_notes=tuple(speed_notes(scaling)),
         checks=tuple(checks),
@@ -138,9 +146,29 @@ def view(
         cpus=tuple(cpus),
         history=history,
         stale=tuple(stale),
+        id=id,
         show=tuple(show),
         full=full,
-        compiled=compiled,
+    )
+    return _with_code(made, (compiled,))
+
+
+def _with_code(made: View, parts: tuple[Compiled, ...]) -> View:
+    """The view with the kernels of what was compiled, and the passes over them."""
+    kernels, passes, before = list[KernelRow](), list[PassRow](), 0
+    for part in parts:
+        kernels += kernel_rows(part, before)
+        before += len(part.groups)
+    shown = kernels if made.full else _costliest(kernels)
+    names = {k.name for k in shown}
+    for part in parts:
+        passes = joined_rows(passes, pass_rows(part.trace, names))
+    return replace(
+        made,
+        kernels=tuple(kernels),
+        passes=tuple(passes),
+        detailed=frozenset(k.number for k in shown),
+        parts=parts,
     )
 
 
@@ -150,18 +178,24 @@ def _costliest(kernels: Sequence[KernelRow]) -> Sequence[KernelRow]:
     return sorted(kernels, key=lambda k: -k.cost)[:most]
 
 
-def _fallback_view(fallback: Fallback) -> View:
+def _fallback_view(fallback: Fallback, show: Sequence[str], full: bool) -> View:
+    why = Remark("missed", "numpy", fallback.reason, fallback.location, fallback.hint)
+    said = fallback.breaks or (why,)
+    remarks = merged([*said, *(r for part in fallback.parts for r in part.explain())])
     where = f" because of {fallback.location}" if fallback.location else ""
-    row = RemarkRow(
-        line=fallback.location.line if fallback.location else 0,
-        source=fallback.location.source_line().strip() if fallback.location else "",
-        done=False,
-        topic="parts" if fallback.parts else "numpy",
-        reason=fallback.reason,
-        hint=fallback.hint,
-    )
-    facts = tuple(s for s in (fallback.reason, fallback.hint) if s)
     what = f"{fallback.name} was not compiled: it ran in NumPy{where}"
-    if fallback.parts:
-        what = f"{fallback.name} is compiled in parts{where}"
-    return View(fallback.name, "numpy", what, facts, remarks=(row,))
+    if fallback.breaks:
+        parts, kernels = len(fallback.parts), sum(len(p.kernels) for p in fallback.parts)
+        inside = f": {count(kernels, 'kernel')} in {count(parts, 'part')}" if parts else ""
+        what = f"{fallback.name} is compiled in parts{where}{inside}"
+    made = View(
+        fallback.name,
+        "numpy",
+        what,
+        tuple(s for s in (fallback.reason, fallback.hint) if s),
+        remarks=tuple(map(remark_row, remarks)),
+        source=source_of(fallback.defined, fallback.source, fallback.parts, remarks),
+        show=tuple(show),
+        full=full,
+    )
+    return _with_code(made, fallback.parts)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 
 from nbcomp.graph.control import Result
-from nbcomp.graph.ir import Graph, Node
+from nbcomp.graph.ir import Graph, Node, told_apart
 from nbcomp.graph.op import Contract, Windowed
 from nbcomp.graph.passes import attention
 from nbcomp.graph.passes.drafts import Draft, Drafts
@@ -110,7 +110,8 @@ class _Fuser:
 
     def refuse(self, node: Node, producer: Draft, why: str) -> None:
         last = max(producer.nodes, key=self.drafts.bit.__getitem__)
-        reason = f"{last.title} and {node.title} are kept apart: {why}"
+        first, second = told_apart(last, node)
+        reason = f"{first} and {second} are kept apart: {why}"
         made = Remark("missed", "fusion", reason, node.location, HINTS.get(why, ""))
         self.refused.append((last, node, made))
 

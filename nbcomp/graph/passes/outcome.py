@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from nbcomp.graph.ir import Graph, Node
+from nbcomp.graph.ir import Graph, Node, told_apart
 from nbcomp.graph.op import Contract, Library, View
 from nbcomp.graph.passes.groups import Group
 from nbcomp.record import Remark
@@ -57,7 +57,10 @@ def _stored(graph: Graph, group: Group, node: Node) -> Iterator[Remark]:
     readers = [u for u in _readers(graph, node) if u not in group.nodes]
     if readers:
         size = _size(hint(node.type.nbytes))
-        reason = f"{node.title} is stored ({size}), since {_names(readers)} reads it later"
+        later = _listed(told_apart(node, reader)[1] for reader in readers)
+        reason = (
+            f"{told_apart(node, readers[0])[0]} is stored ({size}), since {later} reads it later"
+        )
         yield Remark("analysis", "store", reason, node.location)
 
 
@@ -70,7 +73,11 @@ def _readers(graph: Graph, node: Node) -> Iterator[Node]:
 
 
 def _names(nodes: Iterable[Node]) -> str:
-    names = list(dict.fromkeys(n.title for n in nodes))
+    return _listed(n.title for n in nodes)
+
+
+def _listed(titles: Iterable[str]) -> str:
+    names = list(dict.fromkeys(titles))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 

@@ -24,6 +24,7 @@ _END = re.compile(r"\s+\.section\s+\.debug")  # tables for debuggers, to the end
 _QUIET_LABEL = re.compile(r"[.$]L(?:_?_?func_(?:begin|end)|_?_?tmp|cfi|cu_)\w*$")
 MANY = 1 << 14  # words and operands that are remembered
 _SYMBOL = re.compile(r"[\w.$]+")
+FLAGS = "the flags"  # as a register
 
 
 @dataclass(frozen=True)
@@ -252,13 +253,19 @@ class Flow:
         d = self.dialect
         if not i.operands or self._is(d.branch, i) or kind_of(i, d) in ("call", "branch"):
             return ""
-        if re.match(r"v?u?comi|cmp[bwlq]$|test[bwlq]|ptest|push|cmp$|cmn$|tst$", i.mnemonic):
+        if self._is(d.compares, i) or i.mnemonic.startswith("push"):
             return ""
         if kind_of(i, d) == "store" and not d.destination_last:
             return i.operands[-1]
         return i.operands[-1 if d.destination_last else 0]
 
     def _written(self, i: Instruction) -> Set[str]:
+        found = self._stored(i)
+        sets = self._is(self.dialect.compares, i) or self._is(self.dialect.flags, i)
+        return {*found, FLAGS} if sets else found
+
+    def _stored(self, i: Instruction) -> Set[str]:
+        """The register, or place on the stack, that it writes."""
         target = self.destination(i)
         bare = re.sub(r"\s*\{.*", "", target)
         if re.match(self.dialect.stack, target):
@@ -275,6 +282,8 @@ class Flow:
         found = set().union(*(self.registers(o) for o in rest)) if rest else set()
         if kind_of(i, self.dialect) == "call":
             found.update(self.dialect.arguments)
+        if self._is(self.dialect.conditional, i):
+            found.add(FLAGS)
         if not target:
             return found
         bare, _, mask = target.partition("{")

@@ -42,8 +42,11 @@ class Dialect:
     load or a store.  register: in an operand.  aliases: (pattern, whole register), for names of
     parts.  widths: (what an operand of it looks like, bits).  branch, jump: mnemonics that may, or
     will, go to a label.  frame: whole instructions that only set up or leave a function.  stack: an
-    operand in the function's own frame.  constant: an operand that is a number of the compiler's.
-    updates: mnemonics whose destination is read, too.  arguments: registers a call reads.
+    operand in the function's own frame.  pointer: whole instructions that make an address there.
+    constant: an operand that is a number of the compiler's.
+    updates: mnemonics whose destination is read, too.  compares: mnemonics that have none, and set
+    the flags only.  flags: mnemonics that set them, too.  conditional: mnemonics that read them.
+    arguments: registers a call reads.
     data: instructions on the program's numbers, which are not just counting and addresses.  mode:
     mnemonics that compute nothing and say how others work.
     """
@@ -61,8 +64,12 @@ class Dialect:
     widths: tuple[tuple[str, int], ...] = ()
     frame: str = NEVER
     stack: str = NEVER
+    pointer: str = NEVER
     constant: str = NEVER
     updates: str = NEVER
+    compares: str = NEVER
+    flags: str = NEVER
+    conditional: str = NEVER
     mode: str = NEVER
     arguments: tuple[str, ...] = ()
     destination_last: bool = False
@@ -130,6 +137,9 @@ X86 = Dialect(
         r"|(?!v|mov|lea|cvt|set|pmov|p?shuf[dlh]|sqrt|round|pabs|extract|pextr|push|pop|[lt]zcnt|k)"
         r"\w+"
     ),
+    compares=r"v?u?comi|cmp[bwlq]$|test[bwlq]$|v?ptest|vtest|kortest|ktest",
+    flags=r"(?:add|sub|adc|sbb|inc|dec|neg|and|or|xor|sh[lr]|sa[lr]|bt|imul)[bwlq]$",
+    conditional=r"set\w+$|cmov\w+$|j(?!mp)\w+$|adc[bwlq]$|sbb[bwlq]$",
     arguments=(
         *("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9"),
         *(f"%v{n}" for n in range(8)),
@@ -173,7 +183,11 @@ ARM = Dialect(
         r"|(?:st|ld)[pr] (?:[xd](?:8|9|1\d|2\d|30), )+\[sp(?:, #\d+)?\]|mov x29, sp|add x29, sp, .*"
     ),
     stack=r"\[sp(?:, #-?\d+)?(?:, mul vl)?\]$",
+    pointer=r"add x\d+, sp, .*|addvl x\d+, sp, .*",
     constant=r".*\.LCPI\d+_\d+|#-?\d",
+    compares=r"fc?cmpe?$|cc?mp$|cmn$|tst$",
+    flags=r"adds$|subs$|ands$|bics$|adcs$|sbcs$|negs$|while\w+$|ptest$|cmp\w+$",
+    conditional=r"b\.\w+$|bc\.\w+$|f?cs\w+$|cin[cv]$|cneg$|ccmp$|fccmp$|ccmn$|adcs?$|sbcs?$",
     updates=r"f?n?ml[as]\w*|bi[tf]|bsl|movk|ins|tbx|[us]sra|sli|sri|fexpa",
     arguments=(*(f"x{n}" for n in range(8)), *(f"v{n}" for n in range(8))),
 )
@@ -210,6 +224,7 @@ RISCV = Dialect(
     widths=((r"v\d+$", -1),),
     frame=r"addi sp, sp, .*|f?[sl]d f?(?:s\d+|ra), -?\d+\(sp\)|ret$",
     stack=r"-?\d*\(sp\)$",
+    pointer=r"addi? [ast]\d+, (?:sp, .*|.*, sp$)",
     constant=r".*\.LCPI\d+_\d+|-?\d+$",
     updates=r"vfn?m(?:acc|sac|add|sub)\.\w+|vslideup\w*\.\w+",
     mode=r"vset\w+|fsrm\w*|csr\w+",

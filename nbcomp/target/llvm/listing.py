@@ -191,6 +191,7 @@ def assembly_listing(text: str, places: Places, names: Names, dialect: Dialect) 
             _line(names(text), by_row.get(k), row, again, dialect)
             for k, (text, row, again) in enumerate(zip(found.rows, rows, loops, strict=True))
         ),
+        dialect.name,
     )
 
 
@@ -207,9 +208,9 @@ def _line(text: str, i: Instruction | None, row: Sources, again: bool, dialect: 
 def _work(rows: list[Sources], function: Function, flow: Flow) -> None:
     """The origins of a function that does the work."""
     mine = [rows[i.row] for i in function.instructions]
-    constants = _constant_loads(function, flow)
+    constants, spills = _constant_loads(function, flow), _indirect_spills(flow, mine)
     for k, (i, row) in enumerate(zip(function.instructions, mine, strict=True)):
-        named = _named(i, row, flow, k in constants)
+        named = Construct.SPILL if k in spills else _named(i, row, flow, k in constants)
         if named:
             row.construct = named
     inherit(mine, flow.uses)
@@ -237,6 +238,23 @@ def _named(i: Instruction, row: Sources, flow: Flow, constant: bool) -> Construc
     if re.match(dialect.mode, i.mnemonic):
         return Construct.MODE
     return Construct.BRANCH if kind == "branch" else None
+
+
+def _indirect_spills(flow: Flow, rows: Sequence[Sources]) -> set[int]:
+    """Accesses to the stack through a pointer that LLVM made for them, and the pointers."""
+    added = [
+        k
+        for k, i in enumerate(flow.instructions)
+        if not rows[k].located and re.match(flow.dialect.pointer, i.text)
+    ]
+    found: set[int] = set()
+    while added:
+        k = added.pop()
+        users = {u for u in flow.uses(k) if not rows[u].located} - found
+        kinds = {u: kind_of(flow.instructions[u], flow.dialect) for u in users}
+        found |= {u for u, kind in kinds.items() if kind in ("load", "store")}
+        added += [u for u, kind in kinds.items() if kind in ("add", "scalar")]
+    return found
 
 
 def _on_stack(i: Instruction, flow: Flow) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from nbcomp.display.plane import INK, LEFT, RIGHT, WIDTH, Plane, frame, label, line
-from nbcomp.display.svg import data_uri
+from nbcomp.display.picture.svg import data_uri
+from nbcomp.display.plots.plane import INK, LEFT, RIGHT, WIDTH, Plane, frame, label, line
 from nbcomp.display.view.speed import SpeedRow
 
 FASTER, SLOWER = "#0072b2", "#d55e00"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from nbcomp.display.plot import FASTER, INK, SLOWER, picture
+from nbcomp.display.plots.plot import FASTER, INK, SLOWER, picture
 from nbcomp.display.view.measured import size
 from nbcomp.display.visible import visible
 from nbcomp.measure.figures import Ablation, Measured

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nbcomp.display.plane import INK, Plane, frame, label, line
-from nbcomp.display.svg import PALETTE, data_uri
+from nbcomp.display.picture.svg import PALETTE, data_uri
+from nbcomp.display.plots.plane import INK, Plane, frame, label, line
 from nbcomp.display.visible import escape
 from nbcomp.tuning.result import KernelState
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nbcomp.display.svg import FONT
+from nbcomp.display.picture.svg import FONT
 
 INK, GRID, FAINT = "#24292f", "#d0d7de", "#57606a"
 WIDTH, HEIGHT = 660.0, 280.0

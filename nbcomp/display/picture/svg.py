@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 
-from nbcomp.display.drawing import Box, Drawing, Frame, Wire
-from nbcomp.display.layout import Point
+from nbcomp.display.picture.boxes import Box, Drawing, Frame, Wire
+from nbcomp.display.picture.ranks import Point
 from nbcomp.display.visible import escape
 
 # (border, fill) of the groups in turn: Okabe and Ito, "Color universal design" (2008), and light

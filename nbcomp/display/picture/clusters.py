@@ -18,7 +18,7 @@ LARGE_LAYER = 40  # nodes from which on a layer's own layers are shown in its pl
 
 
 @dataclass(frozen=True)
-class Bundle:
+class Cluster:
     """Nodes to be shown together; number: what a picture knows it by (-1: nothing).
 
     outputs: those of its nodes that are used elsewhere.
@@ -42,13 +42,13 @@ def numbers(groups: Sequence[Group]) -> dict[str, int]:
     return {group.name: k for k, group in reversed(list(enumerate(groups)))}
 
 
-def kernels(groups: Sequence[Group]) -> list[Bundle]:
-    """One bundle for each group."""
+def kernels(groups: Sequence[Group]) -> list[Cluster]:
+    """One cluster for each group."""
     number = numbers(groups)
-    return [Bundle(g.name, g.kind, g.nodes, g.outputs, number[g.name]) for g in groups]
+    return [Cluster(g.name, g.kind, g.nodes, g.outputs, number[g.name]) for g in groups]
 
 
-def layers(graph: Graph) -> list[Bundle]:
+def layers(graph: Graph) -> list[Cluster]:
     """The calls of the user's modules, each with the parameters that nothing else uses.
 
     The outermost ones, except that a module which is the whole program, or has `LARGE_LAYER` nodes
@@ -67,7 +67,7 @@ def layers(graph: Graph) -> list[Bundle]:
         inside = set(run)
         own = [n for n in spare if users[n] <= inside]
         outputs = tuple(n for n in run if n in results or not users[n] <= inside)
-        found.append(Bundle(name, "layer", (*own, *run), outputs, k))
+        found.append(Cluster(name, "layer", (*own, *run), outputs, k))
     return found
 
 
@@ -88,8 +88,8 @@ def _layers(nodes: list[Node], depth: int, whole: int) -> Iterator[tuple[str, li
             yield name, run
 
 
-def lines(graph: Graph, most: int) -> Iterator[Bundle]:
-    """Consecutive operators of one source line, and where that gives more than `most` bundles, of
+def lines(graph: Graph, most: int) -> Iterator[Cluster]:
+    """Consecutive operators of one source line, and where that gives more than `most` clusters, of
     several lines."""
     nodes = _operators(graph)
     runs = [list(run) for _, run in groupby(nodes, _line)]
@@ -100,7 +100,7 @@ def lines(graph: Graph, most: int) -> Iterator[Bundle]:
         part = [n for run in runs[start : start + step] for n in run]
         first, last = _line(part[0]), _line(part[-1])
         title = f"line {first}" if first == last else f"lines {min(first, last)}–{max(first, last)}"
-        yield Bundle(title if first or last else f"{len(part)} operators", "run", tuple(part))
+        yield Cluster(title if first or last else f"{len(part)} operators", "run", tuple(part))
 
 
 def _operators(graph: Graph) -> list[Node]:

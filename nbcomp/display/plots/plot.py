@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from nbcomp.display.svg import data_uri
+from nbcomp.display.picture.svg import data_uri
 
 FASTER, SLOWER, INK = "#0072b2", "#d55e00", "#24292f"
 
