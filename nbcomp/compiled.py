@@ -282,6 +282,11 @@ class Compiled:
         lengths = interpret.lengths(self.plan, tuple(values)) if self.plan.open and values else {}
         return exception(known[code - 1], detail, lengths)
 
+    def leaves_to_python(self, error: Exception) -> bool:
+        """Whether a kernel ends so where Python is to run the call."""
+        known = [f for k in self.kernels for f in failures(k.kernel)]
+        return any(not f.certain and f.kind == type(error).__name__ for f in known)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.entry(*args, **kwargs)
 

@@ -111,27 +111,37 @@ class Conditions:
         with asking(self):
             yield self
 
-    def why_not(self, values: Mapping[Symbol, int]) -> str:
-        """Which condition these lengths do not meet, in words; "" if they meet all."""
+    def why_not(self, values: Mapping[Symbol, int], describe: Callable[[Symbol], str] = str) -> str:
+        """Which condition these lengths do not meet, in words; "" if they meet all.
+
+        describe: says which length a symbol is.
+        """
         try:
-            return next(self._unmet(values), "")
+            return next(self._unmet(values, describe), "")
         except ZeroDivisionError as error:  # of a quotient that is looked at for other lengths
             return f"{error}"
 
-    def _unmet(self, values: Mapping[Symbol, int]) -> Iterator[str]:
+    def _unmet(
+        self, values: Mapping[Symbol, int], describe: Callable[[Symbol], str]
+    ) -> Iterator[str]:
+        def where(size: Size) -> str:
+            """What a formula's symbols are."""
+            named = [f"{s} is {describe(s)}" for s in values if s in symbols_of(size)]
+            return f" ({', '.join(named)})" if describe is not str and named else ""
+
         for symbol, value in values.items():
             low, high = self.box[symbol]
             if not low <= value <= high:
-                yield f"{symbol} is {value}, not {self.range_of(symbol)}"
+                yield f"{describe(symbol)} is {value}, not {self.range_of(symbol)}"
         for size, (least, most) in self.ranges.values():
             if not least <= (found := size.at(values)) <= most:
-                yield f"{size} is {found}, not {_range_text(least, most)}"
+                yield f"{size} is {found}, not {_range_text(least, most)}{where(size)}"
         for size in self.zero.values():
             if size.at(values):
-                yield f"{size} is not 0"
+                yield f"{size} is not 0{where(size)}"
         for size in self.nonzero.values():
             if not size.at(values):
-                yield f"{size} is 0"
+                yield f"{size} is 0{where(size)}"
 
     def range_of(self, symbol: Symbol) -> str:
         """The values a symbol may have, as text."""

@@ -157,6 +157,26 @@ class Parts:
 
     # ----------------------------------------------------------------------------------- code
 
+    def observed(self, observe: Callable[[Region, tuple[Any, ...]], None]) -> Any:
+        """The function to call to be told of each part, and what it is given, before it runs."""
+
+        def told(region: Region) -> Callable[..., Any]:
+            def run(*args: Any) -> Any:
+                observe(region, args)
+                return region.native.callable(*args)
+
+            return run
+
+        with self.lock:
+            plain = self._outlined()
+            regions = {index: self.regions[index] for index in plain.stubs}
+            stubs = {k: replace(s, run=told(regions[k])) for k, s in plain.stubs.items()}
+            outlined = replace(plain, stubs=stubs)
+            made = self._function(outlined.whole(), outlined.called)
+        made.__defaults__ = self.function.__defaults__
+        made.__kwdefaults__ = self.function.__kwdefaults__
+        return made
+
     def _outlined(self) -> Outlined:
         stubs = {
             index: Stub(r.head, r.native.callable, tuple((e, e) for e in r.exits))
@@ -242,14 +262,14 @@ class Region:
 
     def slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a part gives that no native variant takes; None: Python is to run it."""
-        found = self._find(args)
+        found = self.find(args)
         if found is not None:
             return _run(found, args)
         key = signature_key(args)
         if key in self._refused:
             return None
         with self.parts.lock:
-            found = self._find(args)
+            found = self.find(args)
             if found is not None:
                 return _run(found, args)
             before = self.parts.version
@@ -263,7 +283,8 @@ class Region:
             return (Exit(self.head.index, (), (True,) * len(stack)), *reversed(stack))
         return (replace(result[0]), *result[1:])  # an exit that the running code does not know
 
-    def _find(self, args: tuple[Any, ...]) -> Compiled | None:
+    def find(self, args: tuple[Any, ...]) -> Compiled | None:
+        """The variant that takes these values; None if there is none."""
         for variant in reversed(tuple(self.variants)):
             if variant.mismatch(args) is None:
                 return variant

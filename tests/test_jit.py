@@ -796,3 +796,12 @@ def test_arguments_are_not_kept() -> None:
     del y
     gc.collect()
     assert refused() is None
+
+
+@pytest.mark.parametrize("name", ["new", "out", "i", "t1", "new_x", "a", "self", "n"])
+def test_arrays_of_any_name_are_written(name: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(f"def f({name}):\n    {name}[0] += 2.0\n    {name}[1:] = {name}[0]\n", scope)
+    x = np.zeros(3)
+    nbcomp.jit(scope["f"])(x)
+    assert x.tolist() == [2.0, 2.0, 2.0]

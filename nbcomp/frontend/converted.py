@@ -6,6 +6,7 @@ where its value does not fit an integer dtype; arrays wrap round instead.  Knows
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer, holds_traced, read
 from nbcomp.ops.operand import cast
+from nbcomp.sizes import Size
 from nbcomp.types import FLOAT64, DType
 
 
@@ -49,7 +51,7 @@ def converted(session: Session, value: Any, dtype: DType) -> Any:
 def members(session: Session, value: Any, dtype: DType) -> Any:
     """A list as an operand for an array of this dtype."""
     if dtype.kind in "iu":
-        value = deep(known, value)
+        value = deep(lambda v: _within(known(v), dtype), value)
     if not holds_traced(value):
         return np.asarray(value, dtype) if _plain(value) else lower(session, value)
     for member in _flat(value):
@@ -58,6 +60,13 @@ def members(session: Session, value: Any, dtype: DType) -> Any:
         if type(member) in (int, float):
             _by_numpy(member, dtype)
     return lower(session, value)
+
+
+def _within(value: Any, dtype: DType) -> Any:
+    """A whole number; an open one that an integer dtype does not hold is fixed."""
+    if isinstance(value, Size) and not np.iinfo(dtype.str).min <= value <= np.iinfo(dtype.str).max:
+        return operator.index(value)
+    return value
 
 
 def may_raise(source: DType, target: DType) -> bool:

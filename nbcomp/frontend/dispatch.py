@@ -23,6 +23,7 @@ from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.session import Session, attributed
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer, holds_traced, read
+from nbcomp.frontend.whole_numbers import within
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Input
@@ -137,7 +138,7 @@ def _ufunc(
     outs = kwargs.pop("out", ())
     outs = outs if isinstance(outs, tuple) else (outs,)
     outs = tuple(o for o in (*args[fn.nin :], *outs) if o is not None)
-    args = _in_range(args[: fn.nin])
+    args = in_range(session, args[: fn.nin])
     nodes = [lower(session, a) for a in args]
     options = {k: lower(session, v) for k, v in kwargs.items()}
     if not outs:
@@ -153,16 +154,19 @@ def _ufunc(
     return outs[0]
 
 
-def _in_range(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Whole numbers that the arrays' integer dtypes do not hold are taken by value: NumPy has rules
-    of its own for them."""
-    dtypes = [
-        a.dtype for a in args if isinstance(a, np.ndarray | np.generic) and a.dtype.kind in "iu"
-    ]
+def in_range(session: Session, args: tuple[Any, ...], dtype: Any = None) -> tuple[Any, ...]:
+    """Whole numbers that the arrays' integer dtypes (or the dtype) do not hold are taken by value:
+    NumPy has rules of its own for them.  Where the value is known at run time only, it is checked
+    there."""
+    dtypes = [a.dtype for a in args if isinstance(a, np.ndarray | np.generic)]
+    dtypes += [] if dtype is None else [np.dtype(dtype)]
+    dtypes = [d for d in dtypes if d.kind in "iu"]
     if not dtypes:
         return args
 
     def checked(value: Any) -> Any:
+        if type(value) is Tracer and value._python is int:
+            return _checked_range(session, value, dtypes)
         if type(value) is Number and isinstance(value._value, Size):
             size: Any = value._value
             fits = all(np.iinfo(d).min <= size <= np.iinfo(d).max for d in dtypes)
@@ -173,6 +177,23 @@ def _in_range(args: tuple[Any, ...]) -> tuple[Any, ...]:
         return value if fits else known(value)
 
     return tuple(map(checked, args))
+
+
+def _checked_range(session: Session, value: Tracer, dtypes: list[Any]) -> Tracer:
+    """A Python int known at run time only, checked to be in the range of these dtypes."""
+    low = max(int(np.iinfo(d).min) for d in dtypes)
+    high = min(int(np.iinfo(d).max) for d in dtypes)
+    node = read(value)
+    found = session.known(node)
+    if found is not None and low <= int(found) <= high:
+        return value
+    if low == -(2**63) and high == 2**63 - 1:
+        return value
+    made, check = within(node, low, min(high, 2**63 - 1))
+    session.effects.append(check)
+    number = Tracer(session, Place(Storage(replace(made, weak=True))), True)
+    number._python = int
+    return number
 
 
 def _function(
@@ -186,7 +207,7 @@ def _function(
     if function not in NUMPY:
         return _by_value(session, function, args, kwargs)
     if function in TAKES_NUMBERS:
-        args = _in_range(args)
+        args = in_range(session, args, kwargs.get("dtype"))
     else:
         args, kwargs = deep(known, args), deep(known, kwargs)
     nodes = [lower(session, a) for a in args]

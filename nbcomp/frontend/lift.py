@@ -372,6 +372,11 @@ class Lifter:
                 self._fill(name, cell, Source("cell", name, cell))
         return seen
 
+    def is_followed(self, function: Any) -> bool:
+        """Whether this is a function of the user's."""
+        known = isinstance(function, types.FunctionType)
+        return known and not is_library(function.__code__.co_filename)
+
     def _is_given(self, function: types.FunctionType, source: Source) -> bool:
         """Whether a function is one of many of the same code: one that was made by a function and
         is handed in at run time."""

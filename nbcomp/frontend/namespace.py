@@ -299,4 +299,6 @@ def _refused(name: str, hint: str = "call it outside and pass the result") -> Ca
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise Unsupported(f"{name}() cannot be compiled", here(), hint)
 
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__module__ = "builtins"
     return refuse

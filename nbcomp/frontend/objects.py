@@ -59,6 +59,9 @@ class Lifts(Protocol):
     def function(self, function: types.FunctionType, source: Source) -> Any:
         """A lifted function."""
 
+    def is_followed(self, function: Any) -> bool:
+        """Whether this is a function of the user's."""
+
 
 class Shadow:
     """Stands for an object of the user's; made by `shadow`."""
@@ -154,6 +157,11 @@ def attribute(self: Shadow, name: str, implicit: bool = False) -> Any:
         return _plain_attribute(self, name)
     if kept is MISSING:
         return _missing(self, name)
+    if _of_descriptor(lifter, kept, "__get__"):
+        if not hasattr(type(kept), "__set__"):
+            _guard_none_of_its_own(self, name)
+        owner = lifter.lift(cls, Source("object", cls.__name__, cls))
+        return _asked(lifter, cls, name, "__get__", self, owner)
     if not isinstance(kept, types.FunctionType | classmethod | DERIVED):
         return _plain_attribute(self, name)
     guard_member(lifter, cls, name)
@@ -166,6 +174,19 @@ def attribute(self: Shadow, name: str, implicit: bool = False) -> Any:
         return types.MethodType(lifter.lift(kept.__func__, _itself(kept.__func__, name)), owner)
     getter = kept.fget if isinstance(kept, property) else kept.func
     return lifter.lift(getter, _itself(getter, name))(self)
+
+
+def _of_descriptor(lifter: Lifts, kept: Any, name: str) -> bool:
+    """Whether this is a descriptor with such a method in the user's code, which may have state."""
+    return not isinstance(kept, DERIVED) and lifter.is_followed(member(type(kept), name))
+
+
+def _asked(lifter: Lifts, cls: type, name: str, method: str, *args: Any) -> Any:
+    """What a descriptor that a class keeps under a name gives, its state read at call time."""
+    kept = guard_member(lifter, cls, name)
+    found = guard_member(lifter, type(kept), method)
+    lifted = lifter.lift(kept, member_source(cls, name), name)
+    return lifter.function(found, member_source(type(kept), method))(lifted, *args)
 
 
 def _guard_none_of_its_own(self: Shadow, name: str) -> None:
@@ -280,8 +301,12 @@ def add_methods(lifter: Lifts, copy: type, cls: type) -> None:
         kept = member(cls, name)
         if isinstance(kept, property):
             type.__setattr__(copy, name, _lifted_property(lifter, cls, name, kept))
-        elif isinstance(kept, types.FunctionType | staticmethod | classmethod) or not (
-            hasattr(type(kept), "__get__") or name in MADE_NAMES
+        elif _of_descriptor(lifter, kept, "__set__"):
+            type.__setattr__(copy, name, DataMember(lifter, cls, name))
+        elif (
+            _of_descriptor(lifter, kept, "__get__")
+            or isinstance(kept, types.FunctionType | staticmethod | classmethod)
+            or not (hasattr(type(kept), "__get__") or name in MADE_NAMES)
         ):
             type.__setattr__(copy, name, Member(lifter, cls, name))
     if not _overridden(cls, "__getattr__"):
@@ -320,9 +345,30 @@ class Member:
         return bound_member(lifter, cls, name, instance, owner)
 
 
+class DataMember(Member):
+    """A descriptor of the user's that is told what is assigned to it."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        lifter, cls, name = self._lifter, self._cls, self._name
+        if instance is None or _of_descriptor(lifter, member(cls, name), "__get__"):
+            return bound_member(lifter, cls, name, instance, owner)
+        try:
+            return vars(instance)[name]
+        except KeyError:
+            raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}") from None
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        _asked(self._lifter, self._cls, self._name, "__set__", instance, value)
+
+    def __delete__(self, instance: Any) -> None:
+        _asked(self._lifter, self._cls, self._name, "__delete__", instance)
+
+
 def bound_member(lifter: Lifts, cls: type, name: str, instance: Any, owner: Any) -> Any:
     """What a class keeps under a name, lifted, as an instance (None: the class `owner`) has it."""
     kept = member(cls, name)
+    if _of_descriptor(lifter, kept, "__get__"):
+        return _asked(lifter, cls, name, "__get__", instance, owner)
     if isinstance(kept, types.FunctionType | staticmethod | classmethod | DERIVED):
         guard_member(lifter, cls, name)
     match kept:

@@ -22,7 +22,7 @@ from nbcomp.frontend.result import Out, Own, Record, Static, Tree, Varied, ViewO
 from nbcomp.frontend.selection import Selection, refusal
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Storage
-from nbcomp.frontend.tracer import STANDS_IN, Tracer
+from nbcomp.frontend.tracer import STANDS_IN, MixedBool, Tracer
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Input, Op
 from nbcomp.ops.move import Transpose, transposed
@@ -221,6 +221,11 @@ class Outputs:
         read = value._place.storage.read
         if read is not None:
             return Own(read.source)
+        if value._python is MixedBool:
+            raise Unsupported(
+                "whether a bool that is returned is Python's or NumPy's is known only at run time",
+                hint="return bool(...) of it",
+            )
         index = self.add(value._place.read())
         self.scalars.add(index)
         return Out(index, value._python)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.conditions import LEAST, Conditions
-from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.dispatch import call, fresh
 from nbcomp.frontend.lift import Lifter
 from nbcomp.frontend.location import returned_at
@@ -25,6 +25,7 @@ from nbcomp.frontend.numpy_source import by_source
 from nbcomp.frontend.outputs import Outputs, Remade
 from nbcomp.frontend.result import Tree, bind, rebuild, resolve
 from nbcomp.frontend.session import NOTHING_OPEN, Openings, Read, Session
+from nbcomp.frontend.words import in_users_words
 from nbcomp.graph.control import Control, Result
 from nbcomp.graph.ir import Graph, Node, apply, rewrite, topological
 from nbcomp.graph.op import Constant, Input
@@ -101,6 +102,11 @@ def capture(
         returned = run(copy, signature, lifted)
         _check_returned(session.name, returned)
         return finish(session, lifter, signature, returned)
+    except NbcompError:
+        raise
+    except Exception as error:
+        in_users_words(error, session)
+        raise
     finally:
         session.close()
 

@@ -42,6 +42,11 @@ EXTRA_METHODS: ContextVar[Mapping[str, Callable[..., Any]] | None] = ContextVar(
 )
 
 
+class MixedBool:
+    """In the place of the type of a bool that is Python's or NumPy's, which is known at run time
+    only: its truth is the same, its arithmetic is not."""
+
+
 class Tracer:
     """An array in the user's program: a place in a storage.
 
@@ -60,7 +65,8 @@ class Tracer:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return self._python or (self._type.dtype.type if self._scalar else np.ndarray)
+        python = None if self._python is MixedBool else self._python
+        return python or (self._type.dtype.type if self._scalar else np.ndarray)
 
     @property
     def dtype(self) -> DType:
@@ -400,8 +406,9 @@ def _in_64_bits(number: Tracer, other: Any) -> None:
 def _python_number(name: str, a: Any, b: Any, result: Any) -> Any:
     """The result of an operator, as a Python number where both operands are."""
     kinds = {_python_kind(a), _python_kind(b)}
-    if not kinds <= {int, float, bool}:
+    if not kinds <= {int, float, bool, MixedBool}:
         return result
+    _one_kind(kinds)
     divides = name in ("truediv", "floordiv", "mod")
     if name in ("lshift", "rshift", "pow") and float not in kinds:
         raise Unsupported(
@@ -425,6 +432,16 @@ def _python_number(name: str, a: Any, b: Any, result: Any) -> Any:
     number = Tracer(result._session, Place(Storage(replace(node, weak=True))), True)
     number._python = python
     return number
+
+
+def _one_kind(kinds: set[type | None]) -> None:
+    """Refuse arithmetic of a bool of which it is not known whose it is."""
+    if MixedBool in kinds:
+        raise Unsupported(
+            "arithmetic of a bool that is Python's on one way and NumPy's on another",
+            here(),
+            "bool(...) of what NumPy gave",
+        )
 
 
 def _checked(session: Session, name: str, a: Node, b: Node) -> Node | None:
@@ -456,6 +473,7 @@ def _operand(value: Any) -> bool:
 
 def _unary(name: str, function: Any) -> None:
     def method(self: Tracer, *args: Any) -> Any:
+        _one_kind({self._python})
         result = self._session.call(function, (self, *args), {})
         if self._python not in (int, float):
             return result
@@ -473,7 +491,13 @@ def _comparison(name: str, ufunc: Any) -> None:
     def method(self: Tracer, other: Any) -> Any:
         if name in ("eq", "ne") and not _comparable(other):
             return self._session.call(np.full, (self.shape, name == "ne"), {})
-        return self._session.call(ufunc, (self, other), {}) if _operand(other) else NotImplemented
+        if not _operand(other):
+            return NotImplemented
+        result = self._session.call(ufunc, (self, other), {})
+        kinds = {_python_kind(self), _python_kind(other)}
+        if kinds <= {int, float, bool, MixedBool}:
+            result._python = MixedBool if MixedBool in kinds else bool
+        return result
 
     setattr(Tracer, f"__{name}__", method)
 

@@ -1,7 +1,7 @@
-"""Arithmetic of Python ints that are known only at run time: in 64 bits, and checked.
+"""Python ints that are known only at run time: arithmetic in 64 bits, and ranges, checked.
 
-What leaves 64 bits ends the program with an `OverflowError`, upon which Python runs the call.  It
-knows graphs, and one small kernel; nothing of tracers.
+What leaves 64 bits, or the dtype of the arrays that a number meets, ends the program with an
+`OverflowError`, upon which Python runs the call.  Knows graphs, and small kernels; no tracers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,19 @@ from nbcomp.frontend.location import here
 from nbcomp.graph.control import Loops, Result
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.op import Constant
-from nbcomp.loop.grammar import Apply, Block, Buffer, Exit, Failure, If, Kernel, Load, Store
+from nbcomp.loop.grammar import (
+    Apply,
+    Block,
+    Buffer,
+    Exit,
+    Expr,
+    Failure,
+    If,
+    Kernel,
+    Load,
+    Store,
+    const,
+)
 from nbcomp.ops.operand import cast
 from nbcomp.types import BOOL, INT64, TensorType
 
@@ -28,15 +40,36 @@ def is_counting(name: str, a: Node, b: Node) -> bool:
 def checked(name: str, a: Node, b: Node) -> tuple[Node, Node]:
     """A sum, difference or product of two whole numbers, and the node that may raise."""
     fn, where = FUNCTIONS[name], here()
-    one, other = (Buffer(name, INT64, (), (), "input") for name in "ab")
-    out = Buffer("out", INT64, (), (), "output")
-    both = Load(INT64, one, (), where), Load(INT64, other, (), where)
-    failure = Failure("OverflowError", "a Python int leaves 64 bits", where, certain=False)
+    both = tuple(Load(INT64, b, (), where) for b in _operands("ab"))
     lost = Apply(BOOL, f"{fn}_overflows", both, where)
-    body = (
-        If(lost, (Exit(failure, None, where),), (), where),
-        Store(out, (), Apply(INT64, fn, both, where), where),
+    value = Apply(INT64, fn, both, where)
+    return _ending(f"checked_{fn}", lost, "a Python int leaves 64 bits", value, a, b)
+
+
+def within(a: Node, low: int, high: int) -> tuple[Node, Node]:
+    """A whole number that is to be within low..high, and the node that may raise."""
+    where = here()
+    value = Load(INT64, _operands("a")[0], (), where)
+    less, more = (
+        Apply(BOOL, fn, (value, const(bound, INT64)), where)
+        for fn, bound in (("less", low), ("greater", high))
     )
-    kernel = Kernel(f"checked_{fn}", (one, other, out), (Block(body, where),), where, written=True)
-    loops = apply(Loops(kernel), cast(a, INT64), cast(b, INT64), name=kernel.name)
+    outside = Apply(BOOL, "logical_or", (less, more), where)
+    message = "a Python int out of bounds for the dtype of an array"
+    return _ending("checked_range", outside, message, value, a)
+
+
+def _operands(names: str) -> list[Buffer]:
+    return [Buffer(name, INT64, (), (), "input") for name in names]
+
+
+def _ending(name: str, bad: Expr, message: str, value: Expr, *args: Node) -> tuple[Node, Node]:
+    """A value of whole numbers, and the node that ends the program instead where it is bad."""
+    where = here()
+    out = Buffer("out", INT64, (), (), "output")
+    failure = Failure("OverflowError", message, where, certain=False)
+    body = If(bad, (Exit(failure, None, where),), (), where), Store(out, (), value, where)
+    buffers = (*_operands("ab"[: len(args)]), out)
+    kernel = Kernel(name, buffers, (Block(body, where),), where, written=True)
+    loops = apply(Loops(kernel), *(cast(a, INT64) for a in args), name=kernel.name)
     return apply(Result(0, WHOLE), loops), loops

@@ -14,7 +14,17 @@ import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.converted import converted, members
-from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named, unknown
+from nbcomp.frontend.dispatch import (
+    adopt,
+    constants,
+    deep,
+    fresh,
+    handles,
+    in_range,
+    lower,
+    named,
+    unknown,
+)
 from nbcomp.frontend.idioms import refusal
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known
@@ -187,7 +197,8 @@ def _creator(function: Any) -> Any:
             if function is not np.full:
                 args, kwargs = deep(known, args), deep(known, kwargs)
             else:
-                args = (deep(known, args[0]), *args[1:])
+                dtype = kwargs.get("dtype", args[2] if len(args) > 2 else None)
+                args = (deep(known, args[0]), *in_range(session, args[1:2], dtype), *args[2:])
             args = tuple(lower(session, a) for a in args)
             if function in NUMPY and kwargs.get("order", "C") == "C":
                 kwargs = {k: lower(session, v) for k, v in kwargs.items()}

@@ -79,7 +79,7 @@ class _Reduce(Rows, Columns):
 def copy_kernel(node: Node, name: str, strides: tuple[int, ...]) -> Kernel:
     """Copies a contiguous array into one with these strides (in elements)."""
     dtype, shape = node.type.dtype, node.shape
-    source = Buffer("new", dtype, shape, contiguous_strides(shape), "input")
+    source = Buffer(f"new_{name}", dtype, shape, contiguous_strides(shape), "input")
     target = Buffer(name, dtype, shape, strides, "output", aligned=False)
     writer = Writer()
     with writer.loops([AXES[k % 8] for k in range(len(shape))], list(shape)) as index:

@@ -244,7 +244,8 @@ def compile_definitions(namespace: Namespace, filename: str, way: Way | None = N
 
 
 class _Redirect(ast.NodeTransformer):
-    """Sends calls of objects of the notebook's classes through their compiled form, noted."""
+    """Sends calls of objects of the notebook's classes, of their methods and of functions that keep
+    their results (`lru_cache`) through their compiled form, noted."""
 
     def __init__(self, namespace: Namespace, recording: Recording, way: Way | None = None) -> None:
         self.namespace, self.recording, self.way = namespace, recording, way or nbcomp.jit
@@ -252,13 +253,36 @@ class _Redirect(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        callee = node.func.id if isinstance(node.func, ast.Name) else ""
-        value = self.namespace.get(callee)
-        if _is_model(value):
-            stand_in = f"_nbcomp_{callee}"
-            self.recorders[stand_in] = self.recording.recorder(self.way(value))
+        found = self.called(node.func)
+        if found is not None:
+            stand_in = f"_nbcomp_{ast.unparse(node.func).replace('.', '_')}"
+            self.recorders[stand_in] = self.recording.recorder(self.way(found))
             node.func = ast.copy_location(ast.Name(stand_in, ast.Load()), node.func)
         return node
+
+    def called(self, node: ast.expr) -> Any:
+        """What a call in the cell is to be compiled for, if it is not compiled yet; else None."""
+        match node:
+            case ast.Name(name):
+                value = self.namespace.get(name)
+                return value if _is_model(value) else _behind_a_cache(value)
+            case ast.Attribute(ast.Name(owner), method):
+                return _method(self.namespace.get(owner), method)
+        return None
+
+
+def _behind_a_cache(value: Any) -> Any:
+    """The notebook's function behind `functools.cache` or `lru_cache`; None for all else."""
+    inner = getattr(value, "__wrapped__", None) if hasattr(value, "cache_info") else None
+    own = isinstance(inner, FunctionType) and inner.__module__ == "__main__"
+    return inner if own and not why_not(inner) else None
+
+
+def _method(owner: object, name: str) -> Any:
+    """A method of an object of the notebook's classes, bound to it; None for all else."""
+    kept = inspect.getattr_static(owner, name, None)
+    own = type(owner).__module__ == "__main__" and isinstance(kept, FunctionType)
+    return getattr(owner, name) if own and not why_not(kept) else None
 
 
 def _is_model(value: object) -> bool:

@@ -10,6 +10,8 @@ from functools import partial
 from types import CellType, FunctionType
 from typing import Any
 
+import numpy as np
+
 from nbcomp.display.bundle import Report
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
@@ -57,7 +59,9 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     """
     call.find_compiled()
     if call.refused is not None:
-        return Report(_fallback(call), call.value, show=options.show, full=options.full)
+        checks = tuple(check_parts(call)) if call.function.breaks and options.check else ()
+        shown, full = options.show, options.full
+        return Report(_fallback(call), call.value, checks=checks, show=shown, full=full)
     captured = call.compiled.capture
     with kept(captured.signature, captured.writes, call.args, call.kwargs):
         return _Measuring(call, options, say).report()
@@ -228,25 +232,82 @@ def _operators(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
 
 
 def check_levels(call: Call, reference: Callable[..., Any]) -> Iterator[LevelCheck]:
-    """Run each level of the compilation on the call's arguments, up to the first wrong one.
-
-    The interpreter of the loop levels is slow; they are left out for large arrays.
-    """
-    from nbcomp.levels import levels  # brings the whole compiler: not when the commands are loaded
-
+    """Run each level of the compilation on the call's arguments, up to the first wrong one."""
     theirs = twin((call.args, call.kwargs))
     wanted = reference(*theirs[0], **theirs[1])
-    work = sum(n.type.size for n in call.compiled.captured.nodes)
     eps = coarsest(call.compiled.captured, call.compiled.options.precision)
-    for level, run in levels(call.compiled, kernels=work <= INTERPRETED):
+    for level, run in _levels_of(call.compiled):
         ours = twin((call.args, call.kwargs))
-        found = differences(run(*ours[0], **ours[1]), wanted, eps=eps)
+        try:
+            value = run(*ours[0], **ours[1])
+        except Exception as error:
+            yield _left_to_python(call, level, error)
+            continue
+        found = differences(value, wanted, eps=eps)
         found += differences(ours, theirs, "arguments", eps)
         worst = Comparison(found)
         problem = next((f"{d.name} {d.problem}" for d in found if d.problem), "")
         yield LevelCheck(level, worst.ulp, problem)
         if problem:
             return
+
+
+def _levels_of(compiled: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The levels of a compilation; the interpreter of the loop levels is slow, so they are left out
+    for large arrays."""
+    from nbcomp.levels import levels  # brings the whole compiler: not when the commands are loaded
+
+    work = sum(n.type.size for n in compiled.captured.nodes)
+    return levels(compiled, kernels=work <= INTERPRETED)
+
+
+def _left_to_python(call: Call, level: str, error: Exception) -> LevelCheck:
+    """A level that ends with an error: right where the program does, and Python then runs it."""
+    message = f"{type(error).__name__}: {error}"
+    if call.compiled.leaves_to_python(error):
+        return LevelCheck(level, 0.0, "", f"leaves this call to Python ({message})")
+    return LevelCheck(level, 0.0, message)
+
+
+def check_parts(call: Call) -> Iterator[LevelCheck]:
+    """Run each level of each part on what it is given when the call is made once more, against the
+    graph that was captured; then the answer of the whole against Python's."""
+    found: list[LevelCheck] = []
+    seen: set[int] = set()
+
+    def observe(region: Any, args: tuple[Any, ...]) -> None:
+        variant = region.find(args)
+        if variant is not None and id(variant) not in seen:
+            seen.add(id(variant))
+            found.extend(_levels_of_part(variant, args, f"part at line {region.location.line}"))
+
+    ours, theirs = twin((call.args, call.kwargs)), twin((call.args, call.kwargs))
+    got = call.function.parts.observed(observe)(*ours[0], **ours[1])
+    wanted = plain(call.function)(*theirs[0], **theirs[1])
+    yield from found
+    differ = differences(got, wanted) + differences(ours, theirs, "arguments")
+    problem = next((f"{d.name} {d.problem}" for d in differ if d.problem), "")
+    yield LevelCheck("all parts, with Python between them", Comparison(differ).ulp, problem)
+
+
+def _levels_of_part(variant: Any, args: tuple[Any, ...], part: str) -> Iterator[LevelCheck]:
+    wanted: Any = None
+    eps = coarsest(variant.captured, variant.options.precision)
+    for level, run in _levels_of(variant):
+        found = _arrays_of(run(*twin(args)))
+        wanted = found if wanted is None else wanted
+        differ = differences(found, wanted, eps=eps)
+        problem = next((f"{d.name} {d.problem}" for d in differ if d.problem), "")
+        yield LevelCheck(f"{part}: {level}", Comparison(differ).ulp, problem)
+        if problem:
+            return
+
+
+def _arrays_of(value: Any) -> list[Any]:
+    """What a part computed, of all it hands out."""
+    if isinstance(value, tuple | list):
+        return [a for v in value for a in _arrays_of(v)]
+    return [value] if isinstance(value, np.ndarray | np.generic | int | float) else []
 
 
 def plain(function: Any) -> Callable[..., Any]:

@@ -31,6 +31,16 @@ def _zeros(x: Any, *shape: int) -> Any:
     return np.zeros_like(x, shape=shape)
 
 
+def _check(layer: Module, x: Any, wanted: str, axes: tuple[int, ...]) -> None:
+    """Raise for what is no input of a recurrent layer: TypeError for what is no array, ValueError
+    for an array of another number of axes."""
+    name = type(layer).__name__
+    if not hasattr(x, "shape"):
+        raise TypeError(f"{name} takes an array of shape {wanted}, not {type(x).__name__}")
+    if len(x.shape) not in axes:
+        raise ValueError(f"{name} takes an array of shape {wanted}, not {tuple(x.shape)}")
+
+
 # ---------------------------------------------------------------------------------- sequences
 
 
@@ -74,6 +84,8 @@ class _Recurrent(Module):
         With batch_first the batch's axis comes first, and one sequence may have none.  States have
         the shape (layers · directions, batch, hidden_size); an LSTM's is a pair of them.
         """
+        order = "batch, steps" if self.batch_first else "steps, batch"
+        _check(self, x, f"({order}, input_size) or (steps, input_size)", (2, 3))
         alone = len(x.shape) == 2
         if alone:
             x = np.expand_dims(x, 1)
@@ -178,6 +190,7 @@ class _Cell(Module):
 
     def forward(self, x: Any, state: Any = None) -> Any:
         """(batch, input_size) or (input_size,) → the new state, of the shape (..., hidden_size)."""
+        _check(self, x, "(batch, input_size) or (input_size,)", (1, 2))
         if state is None:
             state = (_zeros(x, *x.shape[:-1], self.hidden_size),) * int(self.states)
         states = state if isinstance(state, tuple | list) else (state,)

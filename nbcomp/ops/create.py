@@ -21,13 +21,13 @@ from nbcomp.loop.grammar import Apply, Expr, index_scale
 from nbcomp.ops.move import expanded
 from nbcomp.ops.operand import (
     as_node,
+    as_shape,
     broadcast_to,
     cast,
     constant,
     convert,
     holds_node,
     integer,
-    integers,
     operand,
     supported,
 )
@@ -115,7 +115,7 @@ class DiagonalMask(Source, name="eye"):
 
 def filled(shape: Any, value: Any, dtype: Any) -> Node:
     """An array of this shape with one value everywhere, or with a value broadcast to it."""
-    sizes = integers(shape)
+    sizes = as_shape(shape)
     if any(n < 0 for n in sizes):
         np.empty(sizes)  # raises
     kind = as_node(value).type.dtype if dtype is None else supported(dtype)
@@ -258,6 +258,7 @@ def made(array: Any) -> Node:
 @traces(np.eye)
 def _eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, device: Any = None) -> Node:
     n = integer(N)
+    as_shape((N, N if M is None else M))  # raises for bools
     mask = apply(DiagonalMask(n, n if M is None else integer(M), integer(k)))
     return cast(mask, supported(float if dtype is None else dtype))
 
@@ -270,6 +271,7 @@ def _identity(n: Any, dtype: Any = None) -> Node:
 @traces(np.tri)
 def _tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float) -> Node:
     n = integer(N)
+    as_shape((N, N if M is None else M))  # raises for bools
     mask = apply(Triangle(n, n if M is None else integer(M), integer(k)))
     return cast(mask, supported(float if dtype is None else dtype))
 

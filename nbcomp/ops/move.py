@@ -20,7 +20,7 @@ from nbcomp.graph.numpy_function import traces
 from nbcomp.graph.op import Op, Sample, View, phantom
 from nbcomp.loop.grammar import Expr, affine, index_add, index_scale
 from nbcomp.ops import values
-from nbcomp.ops.operand import as_node, ask, integer, integers, normal_axis
+from nbcomp.ops.operand import as_node, as_shape, ask, integer, integers, normal_axis
 from nbcomp.shapes import Shaped, asked
 from nbcomp.sizes import broadcast_shapes, cut
 from nbcomp.types import FLOAT32, TensorType
@@ -368,7 +368,7 @@ def _squeeze(a: Any, axis: Any = None) -> Node:
 
 @traces(np.broadcast_to)
 def _broadcast_to(array: Any, shape: Any) -> Node:
-    node, new = as_node(array), integers(shape)
+    node, new = as_node(array), as_shape(shape)
     if any(n < 0 for n in new):
         ask(np.broadcast_to, node, new)
     return node if node.shape == new else apply(BroadcastTo(new), node)
@@ -390,7 +390,7 @@ def _reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> 
             hint="use order='C' or order='F'",
         )
     asked: Any = np.reshape
-    new = ask(asked, node, integers(shape)).shape
+    new = ask(asked, node, as_shape(shape)).shape
     if order == "C":
         return reshaped(node, new)
     return _transpose(reshaped(_transpose(node), new[::-1]))

@@ -340,3 +340,12 @@ def integers(value: Any, what: str = "a shape") -> tuple[int, ...]:
     if isinstance(value, Sequence | np.ndarray):
         return tuple(integer(v, what) for v in value)
     return (integer(value, what),)
+
+
+def as_shape(value: Any) -> tuple[int, ...]:
+    """A shape: whole numbers, and no bools.  Raises TypeError as NumPy does."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"expected a sequence of integers or a single integer, got '{value}'")
+    if isinstance(value, Sequence) and any(isinstance(v, bool | np.bool_) for v in value):
+        raise TypeError("an integer is required")
+    return integers(value)

@@ -275,9 +275,9 @@ class OpenSizes:
             if symbol not in self.conditions.same:
                 yield f"{symbol} = {self.conditions.range_of(symbol)}"
 
-    def why_not(self, values: Mapping[Symbol, int]) -> str:
+    def why_not(self, values: Mapping[Symbol, int], describe: Callable[[Symbol], str] = str) -> str:
         """Which condition these lengths do not meet, in the user's words; "" if they meet all."""
-        return self.conditions.why_not(values)
+        return self.conditions.why_not(values, describe)
 
 
 @dataclass(frozen=True)

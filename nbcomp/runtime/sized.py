@@ -44,7 +44,7 @@ def lengths(
         if found.setdefault(symbol, n) != n:
             first = plan.describe(symbol)
             return f"has axis {axis} of {where} of length {n}, but {first} is {found[symbol]}"
-    return (plan.open.why_not(found) if check else "") or found
+    return (plan.open.why_not(found, plan.describe) if check else "") or found
 
 
 def settled(plan: Plan, values: Lengths) -> Plan:

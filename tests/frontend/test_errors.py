@@ -513,3 +513,28 @@ def test_a_scripted_function_that_is_traced_is_frozen_aloud() -> None:
     with pytest.warns(nbcomp.TraceWarning, match="the traced function always does"):
         traced = nbcomp.trace(lambda x: scripted(x) * 2, X)
     np.testing.assert_array_equal(traced(X), if_return(X) * 2)
+
+
+FACTOR = 3
+PYTHONS_ERRORS = {
+    "array called": lambda x: x(),
+    "number called": lambda x: FACTOR(),  # type: ignore[operator]
+    "number iterated": lambda x: [x * k for k in FACTOR],  # type: ignore[attr-defined]
+    "number indexed": lambda x: x * FACTOR[0],  # type: ignore[index]
+    "length of a number": lambda x: x * len(FACTOR),  # type: ignore[arg-type]
+    "array formatted": lambda x: "%d" % x,  # noqa: UP031
+    "arrays joined": lambda x: ",".join([x, x]),
+    "None added": lambda x: x + None,
+    "number unpacked": lambda x: x * [*FACTOR],  # type: ignore[misc]
+    "array as keywords": lambda x: dict(**x),
+    "bytes of an element": lambda x: bytes(x[0]),
+}
+
+
+@pytest.mark.parametrize("way", [nbcomp.compile, nbcomp.trace])
+@pytest.mark.parametrize("name", PYTHONS_ERRORS)
+def test_errors_name_the_users_types(name: str, way: Any) -> None:
+    with pytest.raises(TypeError) as raised:
+        way(PYTHONS_ERRORS[name], np.arange(3.0))
+    for ours in ("Tracer", "Number", "Lazy", "nbcomp."):
+        assert ours not in str(raised.value)

@@ -272,3 +272,51 @@ def _unassigned(x: Any) -> Any:
         if v > 100:
             found = v
     return found
+
+
+@construct("slices whose bounds are known at run time", 40)
+def _sieve(n: Any) -> Any:
+    prime = np.ones(n, dtype=bool)
+    for i in range(2, n):
+        if prime[i]:
+            prime[i * i :: i] = False
+    return prime
+
+
+@construct("arithmetic and sums of such parts", M)
+def _parts(m: Any) -> Any:
+    total = 0.0
+    for i in range(1, m.shape[0]):
+        m[i, i:] -= m[i, 0] * m[0, i:]
+        total += m[i, :i].sum() + m[i] @ m[i - 1]
+    return total
+
+
+@construct("rows that trade places: `m[[i, j]] = m[[j, i]]`", M)
+def _rows(m: Any) -> Any:
+    for i in range(m.shape[0] // 2):
+        j = m.shape[0] - 1 - i
+        m[[i, j]] = m[[j, i]]
+    return m
+
+
+def _scaled(x: Any, *rest: Any, by: Any = 1.0, **named: Any) -> Any:
+    return x * by + named.get("plus", 0.0) if rest else x
+
+
+@construct("`*` and `**` in calls, `**kwargs`", X)
+def _stars(x: Any) -> Any:
+    s = 0.0
+    for v in x:
+        args, named = (v, 1), {"by": 2.0, "plus": 0.5}
+        s += _scaled(*args, **named)
+    return s
+
+
+@construct("short lists and tuples, an entry of them chosen at run time", M)
+def _short_lists(m: Any) -> Any:
+    s = 0.0
+    for i in range(m.shape[0]):
+        for di, dj in [(0, 1), (1, 0)]:
+            s += m[(i + di) % m.shape[0], dj] * (1.0, 2.0, 4.0)[i]
+    return s

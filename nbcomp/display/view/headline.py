@@ -28,7 +28,7 @@ def sentences(
     status, speed = _speed_sentence(comparison)
     found = [_compile_sentence(compiled), *_lengths_sentence(compiled), *speed]
     found += [_difference_sentence(compiled, comparison), _precision_sentence(compiled, comparison)]
-    found.append(_check_sentence(checks))
+    found.append(check_sentence(checks))
     target = str(compiled.target)
     threads = "" if "thread" in target else f"{count(compiled.threads, 'thread')}, "
     found.append(threads + target)
@@ -123,8 +123,12 @@ def _precision_sentence(compiled: Compiled, comparison: Comparison | None) -> st
     return f"{asked}; error against float64 {ours:.1e} of the answer's size, NumPy's {theirs:.1e}"
 
 
-def _check_sentence(checks: Sequence[LevelCheck]) -> str:
+def check_sentence(checks: Sequence[LevelCheck]) -> str:
+    """What the levels' answers come to; "" if there are none."""
     bad = next((c for c in checks if c.problem), None)
     if bad:
         return f"first wrong level: {bad.level}: {bad.problem}"
-    return f"each of {count(len(checks), 'level')} gives NumPy's answer" if checks else ""
+    answers = [c for c in checks if not c.other]
+    left = f"{count(len(checks) - len(answers), 'level')} leave the call to Python"
+    said = f"each of {count(len(answers), 'level')} gives NumPy's answer" if answers else ""
+    return "; ".join(filter(None, (said, left if len(answers) < len(checks) else "")))

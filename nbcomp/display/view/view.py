@@ -15,7 +15,7 @@ from nbcomp.display.picture.boxes import Drawing
 from nbcomp.display.picture.drawing import draw, stacked
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.cpus import Cpu
-from nbcomp.display.view.headline import sentences, title
+from nbcomp.display.view.headline import check_sentence, sentences, title
 from nbcomp.display.view.history import History
 from nbcomp.display.view.kernels import KernelRow, kernel_rows
 from nbcomp.display.view.measured import line_costs
@@ -126,7 +126,7 @@ def view(
     full: cut no text, however large the notebook becomes.  notes: more sentences of the headline.
     """
     if isinstance(compiled, Fallback):
-        return _fallback_view(compiled, show, full)
+        return _fallback_view(compiled, checks, show, full)
     remarks = merged(compiled.explain())
     where = compiled.location
     status, facts = sentences(compiled, comparison, checks)
@@ -178,7 +178,9 @@ def _costliest(kernels: Sequence[KernelRow]) -> Sequence[KernelRow]:
     return sorted(kernels, key=lambda k: -k.cost)[:most]
 
 
-def _fallback_view(fallback: Fallback, show: Sequence[str], full: bool) -> View:
+def _fallback_view(
+    fallback: Fallback, checks: Sequence[LevelCheck], show: Sequence[str], full: bool
+) -> View:
     why = Remark("missed", "numpy", fallback.reason, fallback.location, fallback.hint)
     said = fallback.breaks or (why,)
     remarks = merged([*said, *(r for part in fallback.parts for r in part.explain())])
@@ -192,9 +194,10 @@ def _fallback_view(fallback: Fallback, show: Sequence[str], full: bool) -> View:
         fallback.name,
         "numpy",
         what,
-        tuple(s for s in (fallback.reason, fallback.hint) if s),
+        tuple(s for s in (fallback.reason, fallback.hint, check_sentence(checks)) if s),
         remarks=tuple(map(remark_row, remarks)),
         source=source_of(fallback.defined, fallback.source, fallback.parts, remarks),
+        checks=tuple(checks),
         show=tuple(show),
         full=full,
     )

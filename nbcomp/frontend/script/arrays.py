@@ -6,15 +6,17 @@ negative ones count from the end, and what is outside ends the kernel with an In
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from nbcomp.frontend.script.arithmetic import Arithmetic
+from nbcomp.frontend.script.slices import Slices
 from nbcomp.frontend.script.values import (
     PY_INT,
     Axis,
     Kind,
+    Length,
     NotElements,
     Scalar,
     View,
@@ -30,47 +32,59 @@ from nbcomp.loop.grammar import (
     affine,
     const,
     index_add,
-    index_scale,
 )
-from nbcomp.sizes import Size, cut
+from nbcomp.sizes import Size
 from nbcomp.types import BOOL, FLOAT64
 
 UNSIGNED = np.dtype(np.uint64)
 
 
-class Arrays(Arithmetic):
+class Arrays(Slices):
     """Subscripts."""
 
+    writes = 0  # to arrays, so far
+
     def part(self, view: View, index: Any) -> View:
-        """`view[index]`, one or more axes fewer."""
+        """`view[index]`, with one axis fewer for each number in it."""
         keys = index if isinstance(index, tuple) else (index,)
+        given = sum(key is not None and key is not Ellipsis for key in keys)
         if any(key is Ellipsis for key in keys):
             at = next(k for k, key in enumerate(keys) if key is Ellipsis)
-            missing = len(view.axes) - len(keys) + 1
+            missing = len(view.axes) - given
             keys = (*keys[:at], *([slice(None)] * missing), *keys[at + 1 :])
-        if len(keys) > len(view.axes):
-            raise NotElements(
-                f"too many indices: {len(keys)} for an array of {len(view.axes)} axes"
-            )
-        start, axes = list(view.start), []
-        for number_, (axis, key) in enumerate(zip(view.axes, keys, strict=False)):
+        if given > len(view.axes):
+            raise NotElements(f"too many indices: {given} for an array of {len(view.axes)} axes")
+        start, axes, rest = list(view.start), list[Axis](), list(view.axes)
+        for key in keys:
+            if key is None:
+                axes.append(Axis(0, 0, 1))
+                continue
+            axis = rest.pop(0)
             if isinstance(key, slice):
-                offset, kept = _sliced(axis, key)
-                start[axis.position] = index_add(start[axis.position], affine(offset))
+                moved, kept = self.sliced(axis, key)
                 axes.append(kept)
             else:
-                at_ = self.inside(key, axis.extent, number_)
-                moved = index_scale(at_, axis.step)
-                start[axis.position] = index_add(start[axis.position], moved)
-        return View(view.memory, tuple(start), (*axes, *view.axes[len(keys) :]))
+                place = self.inside(key, axis.extent, len(view.axes) - len(rest) - 1)
+                moved = self.moved(Scalar(PY_INT, place), axis.step)
+            start[axis.position] = index_add(start[axis.position], moved)
+        return View(view.memory, tuple(start), (*axes, *rest))
 
-    def inside(self, index: Any, extent: int, axis: int) -> Expr:
+    def place(self, view: View, index: Sequence[Expr]) -> View:
+        """The part at an index of the first axes that is surely inside."""
+        start = list(view.start)
+        for axis, k in zip(view.axes, index, strict=False):
+            moved = self.moved(Scalar(PY_INT, k), axis.step)
+            start[axis.position] = index_add(start[axis.position], moved)
+        return View(view.memory, tuple(start), view.axes[len(index) :])
+
+    def inside(self, index: Any, extent: Length, axis: int) -> Expr:
         """An index of an axis, counted from its start."""
         s = number(self.each_way((index,), self.index_number))
-        if s.low >= 0 and s.high < extent:
+        length = number(extent)
+        if s.low >= 0 and s.high < length.low:
             return as_index(self.converted(s, PY_INT).expr)
-        if s.low >= -extent and s.high < 0:
-            return index_add(as_index(self.converted(s, PY_INT).expr), affine(extent))
+        if s.low >= -length.low and s.high < 0:
+            return index_add(as_index(self.converted(s, PY_INT).expr), as_index(length.expr))
         return self.checked_index(self.converted(s, PY_INT), extent, axis)
 
     def index_number(self, index: Any) -> Any:
@@ -80,22 +94,24 @@ class Arrays(Arithmetic):
         s = number(index)
         return self.converted(s, PY_INT) if s.low >= -(2**63) and s.high < 2**63 else s
 
-    def checked_index(self, s: Scalar, extent: int, axis: int) -> Expr:
+    def checked_index(self, s: Scalar, extent: Length, axis: int) -> Expr:
         """An index that may be anywhere; one variable is checked once in a statement."""
         variable = s.expr.buffer.name if isinstance(s.expr, Load) else ""
+        if isinstance(extent, Scalar):  # of which the message would have to tell the value
+            with self.uncertain():
+                return self.place_of(s, as_index(extent.expr), 0, axis)
         if (variable, extent) in self.placed:
             return self.placed[variable, extent]
-        found = self.place_of(s, extent, axis)
+        found = self.place_of(s, as_index(number(extent).expr), extent, axis)
         if variable:
             self.placed[variable, extent] = found
         return found
 
-    def place_of(self, s: Scalar, extent: int, axis: int) -> Expr:
-        """An index as the place it stands for, checked."""
+    def place_of(self, s: Scalar, size: Expr, told: Any, axis: int) -> Expr:
+        """An index as the place it stands for, checked; told: the size for the message."""
         s = self.keep(s, "index")
-        size: Expr = affine(extent)
         message = f"index {{0}} is out of bounds for axis {axis} with size {{size}}"
-        error = "IndexError", message, s.expr, extent
+        error = "IndexError", message, s.expr, told
         if s.low >= 0:
             self.fail_if(self.compare("greater_equal", s.expr, size), *error)
             return as_index(s.expr)
@@ -121,11 +137,15 @@ class Arrays(Arithmetic):
 
     def set_element(self, view: View, value: Any) -> None:
         """`view[...] = value` for a part without axes."""
-        memory = view.memory
-        kind = Kind(memory.buffer.dtype)
+        kind = Kind(view.memory.buffer.dtype)
         s = self.each_way((value,), lambda v: self.assigned(number(v), kind))
-        memory.written = True
-        self.add(Store(memory.buffer, view.start, s.expr, self.location))
+        self.put_element(view, s.expr)
+
+    def put_element(self, view: View, value: Expr) -> None:
+        """A value of the array's dtype, to a part without axes."""
+        view.memory.written = True
+        self.writes += 1
+        self.add(Store(view.memory.buffer, view.start, value, self.location))
 
     def assigned(self, s: Scalar, kind: Kind) -> Scalar:
         """A number as an element of an array of this kind holds it."""
@@ -157,12 +177,3 @@ def _is_index(value: Any) -> bool:
     if kind is not None:
         return kind.is_int
     return type(value) is int or isinstance(value, np.integer | Size)
-
-
-def _sliced(axis: Axis, key: slice) -> tuple[int, Axis]:
-    """(how far the start moves along the array's axis, what the axis is then)."""
-    bounds = (key.start, key.stop, key.step)
-    if not all(b is None or type(b) is int or isinstance(b, np.integer | Size) for b in bounds):
-        raise NotElements("a slice whose bounds are known only at run time")
-    start, step, count = cut(key, axis.extent)
-    return axis.step * start, Axis(axis.position, axis.step * step, count)

@@ -7,28 +7,27 @@ stand for one kind here and another there.
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from nbcomp.frontend.script.arithmetic import BINARY
 from nbcomp.frontend.script.calls import Calls
+from nbcomp.frontend.script.computed import is_array
 from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.values import (
+    Computed,
     Either,
     NotElements,
+    Rows,
     Scalar,
     View,
     describe,
     is_numeric,
     numeric,
 )
-from nbcomp.loop.grammar import (
-    Expr,
-    For,
-    Load,
-    affine,
-    const,
-    loop_var,
-)
+from nbcomp.loop.grammar import Expr, Load, const
 from nbcomp.types import BOOL
 
 
@@ -63,7 +62,10 @@ class Assignments(Calls):
                 raise NotElements(f"assignment to `{ast.unparse(target)}`", target)
 
     def unpack(self, targets: list[ast.expr], value: Any) -> None:
-        if isinstance(value, View) and value.axes:
+        if is_array(value):
+            value = self.frozen(value)
+            if not isinstance(value.shape[0], int):
+                raise NotElements("unpacking an array of a length known only at run time")
             value = tuple(self.frozen(self.item(value, k)) for k in range(value.shape[0]))
         if not isinstance(value, tuple | list):
             raise NotElements(f"unpacking {describe(value)}")
@@ -85,8 +87,8 @@ class Assignments(Calls):
 
     def bind(self, name: str, value: Any) -> None:
         """A variable's new value."""
-        if isinstance(value, View) and not value.axes:
-            value = self.element(value)
+        if isinstance(value, View | Computed):
+            value = self.frozen(value) if is_array(value) else self.scalar_of(value)
         if isinstance(value, Scalar | Either):
             variable = self.memory(name, value.ways)
             self.put(variable, value)
@@ -99,60 +101,77 @@ class Assignments(Calls):
         """`base[index] = value`"""
         if not isinstance(base, View):
             raise NotElements(f"assignment to an element of {describe(base)}")
-        if isinstance(value, View) and not value.axes:
-            value = self.element(value)
-        if not is_numeric(value):
+        if isinstance(index, list):
+            self.set_rows(base, index, value)
+            return
+        value = self.item_of(value)
+        if not is_numeric(value) and not is_array(value):
             raise NotElements(f"assigning {describe(value)} to an element")
         if isinstance(value, Scalar | Either):
             value = self.keep(value) if self.eager else value
         target = self.part(base, index)
         self.fill(target, value)
 
+    def set_rows(self, base: View, index: list[Any], value: Any) -> None:
+        """`base[[i, j]] = value`: one part after the other."""
+        parts = value.parts if isinstance(value, Rows) else (value,) * len(index)
+        if len(parts) != len(index) or is_array(value):
+            raise NotElements("assigning an array to parts that a list names")
+        for k, part in zip(index, parts, strict=True):
+            self.set_item(base, k, part)
+
     def fill(self, target: View, value: Any) -> None:
-        """A number to every element of a part of an array."""
+        """A number to every element of a part of an array, or an array's elements."""
+        if is_array(value):
+            if not target.axes:
+                raise NotElements("assigning an array to an element")
+            self.copy_into(target, value)
+            return
         if not target.axes:
             self.set_element(target, value)
             return
         value = self.frozen(numeric(value))
-        axis = target.axes[0]
-        var = self.fresh("k")
-        inner = list(target.start)
-        moved = self.index_arithmetic("multiply", loop_var(var), affine(axis.step))
-        assert moved is not None
-        inner[axis.position] = self.index_sum(inner[axis.position], moved)
-        with self.body() as body:
-            self.fill(View(target.memory, tuple(inner), target.axes[1:]), value)
-        self.add(For(var, affine(axis.extent), tuple(body), location=self.location))
+        self.over(target.shape, lambda index: self.set_element(self.place(target, index), value))
 
     def index_sum(self, a: Expr, b: Expr) -> Expr:
         """The sum of two indices."""
         return self.index_arithmetic("add", a, b) or self.apply("add", a, b)
 
     def stmt_AugAssign(self, node: ast.AugAssign) -> None:
-        operation = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
         if isinstance(node.target, ast.Name):
             current = self.read(node.target.id)
             if isinstance(current, View):
-                raise NotElements("an operation on a whole array in place")
-            self.bind(node.target.id, self.value(operation))
+                self.update(node, current)
+                return
+            operation = ast.BinOp(_loaded(node.target), node.op, node.value)
+            self.bind(node.target.id, self.value(ast.copy_location(operation, node)))
             return
         if not isinstance(node.target, ast.Subscript):
             raise NotElements(f"assignment to `{ast.unparse(node.target)}`", node)
         base = self.value(node.target.value)
         if not isinstance(base, View):
             raise NotElements(f"assignment to an element of {describe(base)}")
-        target = self.part(base, self.frozen(self.index(node.target.slice)))
-        if target.axes:
-            raise NotElements("an operation on part of an array in place")
-        target = self.still(target)
-        self.set_element(target, self.updated(node, target))
+        index = self.index(node.target.slice)
+        if isinstance(index, list):
+            raise NotElements("an operation on parts that a list names, in place")
+        self.update(node, self.still(self.part(base, self.frozen(index))))
 
-    def updated(self, node: ast.AugAssign, target: View) -> Any:
-        """The new value of an element."""
-        old = self.element(target)
-        old = self.keep(old) if self.eager else old
+    def update(self, node: ast.AugAssign, target: View) -> None:
+        """A part of an array with an operation on it in its place."""
+        if type(node.op) not in BINARY:
+            raise NotElements(f"`{first_line(node)}` in a loop over elements", node)
         python, fn = BINARY[type(node.op)]
-        return self.binary(fn, python, old, self.scalar_of(self.value(node.value)))
+        if not target.axes:
+            old = self.element(target)
+            old = self.keep(old) if self.eager else old
+            self.set_element(
+                target, self.binary(fn, python, old, self.scalar_of(self.value(node.value)))
+            )
+            return
+        new = self.each(partial(self.binary, fn, python), target, self.value(node.value))
+        if not np.can_cast(new.kind.dtype, target.memory.buffer.dtype, "same_kind"):
+            raise NotElements(f"an operation in place whose result is {new.kind}")
+        self.copy_into(target, new)
 
     def stmt_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):

@@ -16,11 +16,13 @@ import numpy as np
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, symbol
+from nbcomp.frontend.result import OfTag, Varied
 from nbcomp.frontend.script.contents import Contents, tracers
-from nbcomp.frontend.script.heap import Held, State, reach, unchanged
+from nbcomp.frontend.script.entries import State, unchanged
+from nbcomp.frontend.script.heap import Held, reach
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
-from nbcomp.frontend.tracer import Tracer, read
+from nbcomp.frontend.tracer import MixedBool, Tracer, read
 from nbcomp.graph.branches import If
 from nbcomp.graph.control import Result
 from nbcomp.graph.ir import Graph, Node, apply, topological
@@ -29,6 +31,8 @@ from nbcomp.ops.operand import cast, constant
 from nbcomp.record import Location
 from nbcomp.types import BOOL, FLOAT64, INT64, TensorType
 
+RETURNED = "what is returned"
+OF_BOOLS = OfTag((bool, np.bool_))
 Env = dict[str, Any]
 Seen = Mapping[int, Node]  # what arrays held, by the id of their tracers
 PYTHON = {int: INT64, float: FLOAT64, bool: BOOL}
@@ -36,11 +40,13 @@ PYTHON = {int: INT64, float: FLOAT64, bool: BOOL}
 
 @dataclass(frozen=True)
 class Merged:
-    """A value that differs between two ways, and where it is among a node's results."""
+    """A value that differs between two ways, and where it is among a node's results; tag: where it
+    is said whose bool it is, if that is to be known."""
 
     index: int
     scalar: bool
     python: type | None
+    tag: int | None = None
 
 
 @dataclass(frozen=True)
@@ -53,11 +59,11 @@ class Undecided:
 class Choice:
     """Two ways that meet: collects what differs and makes the node.
 
-    location: of the condition.
+    location: of the condition.  ends: what is returned on either way is the program's result.
     """
 
-    def __init__(self, session: Session, location: Location | None) -> None:
-        self.session, self.location = session, location
+    def __init__(self, session: Session, location: Location | None, ends: bool = False) -> None:
+        self.session, self.location, self.ends = session, location, ends
         self.pairs: list[tuple[Node, Node]] = []
         self.sources: dict[int, set[Storage]] = {}  # what arrays among the results may be
         self.seen: tuple[dict[int, Node], dict[int, Node]] = ({}, {})
@@ -76,6 +82,8 @@ class Choice:
             parts = [self.value(x, y, name) for x, y in zip(a, b, strict=True)]
             torn = next((part for part in parts if isinstance(part, Undecided)), None)
             return torn or tuple.__new__(type(a), parts)
+        if isinstance(a, Varied) or isinstance(b, Varied):
+            return self._whose(a, b, name)
         one, other = traced(a, self.seen[0]), traced(b, self.seen[1])
         if one is None or other is None:
             return a if unchanged(a, b) else self._torn(name, a, b)
@@ -93,8 +101,23 @@ class Choice:
         if one.type != other.type or kind[0] != kind2[0]:
             return self._torn(name, _what(one, kind), _what(other, kind2))
         self.pairs.append((one, other))
-        python = kind[1] if kind[1] is kind2[1] else None
-        return Merged(len(self.pairs) - 1, scalars, python)
+        index, kinds = len(self.pairs) - 1, (kind[1], kind2[1])
+        if not scalars or kinds[0] is kinds[1]:
+            return Merged(index, scalars, kinds[0] if scalars else None)
+        if name != RETURNED or not self.ends or MixedBool in kinds:
+            return Merged(index, scalars, MixedBool)
+        yes, no = map(_tag_of, kinds)
+        self.pairs.append((yes, no))
+        return Merged(index, True, None, index + 1)
+
+    def _whose(self, a: Any, b: Any, name: str) -> Any:
+        """A bool that is returned, of which it is known at run time already whose it is."""
+        one, other = _told(a), _told(b)
+        if one is None or other is None:
+            return self._torn(name, a, b)
+        self.pairs += zip(one, other, strict=True)
+        index = len(self.pairs) - 2
+        return Merged(index, True, None, index + 1)
 
     def state(self, held: Held, a: State, b: State) -> State:
         """What an object holds where the ways meet.
@@ -227,11 +250,26 @@ def traced(
 
 def mixed(name: str, a: Node, p: type | None, b: Node, q: type | None) -> str:
     """That of two scalars one is a number of Python's and the other one of NumPy's, or another one
-    of Python's, which count differently; "" if they are alike, as bools are."""
+    of Python's, which count differently; "" if they are alike, or bools, whose truth is alike."""
     if p is q or {a.type.dtype, b.type.dtype} == {BOOL}:
         return ""
     kinds = sorted("one of NumPy's" if t is None else f"Python's {t.__name__}" for t in (p, q))
     return f"whether `{name}` is {kinds[0]} or {kinds[1]} is known only at run time"
+
+
+def _tag_of(python: type | None) -> Node:
+    """Whose bool it is, as of `OF_BOOLS`."""
+    return constant(np.asarray(1 if python is bool else 2, np.uint8))
+
+
+def _told(value: Any) -> tuple[Node, Node] | None:
+    """A bool and whose it is; None for what is none, or of which that is not known."""
+    if isinstance(value, Varied):
+        return (read(value.value), read(value.tag)) if value.make is OF_BOOLS else None
+    found = traced(value)
+    if found is None or found[0].type.dtype != BOOL or not found[1][0] or MixedBool in found[1]:
+        return None
+    return found[0], _tag_of(found[1][1])
 
 
 def _what(node: Node, kind: tuple[bool, type | None]) -> Any:
@@ -271,7 +309,9 @@ def placed(
     made[value.index] = Storage(node)
     tracer = Tracer(session, Place(made[value.index]), value.scalar)
     tracer._python = value.python
-    return tracer
+    if value.tag is None:
+        return tracer
+    return Varied(tracer, Tracer(session, Place(Storage(results[value.tag])), True), OF_BOOLS)
 
 
 def link(made: Sequence[tuple[Storage, set[Storage]]]) -> None:
@@ -322,7 +362,7 @@ def choose(
     outer = outer_nodes(before) | set(topological([test]))
     found: list[tuple[Env, Any, dict[Storage, Node], dict[Held, State]]] = []
     checks: list[Node] = []
-    choice = Choice(session, location)
+    choice = Choice(session, location, ends)
     wanted: set[int] = set()
     for which, side in enumerate(sides):
         after, value = side()
@@ -335,7 +375,7 @@ def choose(
     (yes, a, wrote, held), (no, b, wrote_too, held_too) = found
     names = [n for n in yes if n in no]
     merged = {n: choice.value(yes[n], no[n], n) for n in names}
-    value = choice.value(a, b, "what is returned")
+    value = choice.value(a, b, RETURNED)
     old = before.heap.before
     states = {
         h: choice.state(h, held.get(h, old[h]), held_too.get(h, old[h]))

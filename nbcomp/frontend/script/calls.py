@@ -8,21 +8,25 @@ import ast
 import math
 import types
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nbcomp.errors import CaptureError
+from nbcomp.frontend.script.computed import is_array
 from nbcomp.frontend.script.expressions import Expressions
 from nbcomp.frontend.script.source import Source, source_of
 from nbcomp.frontend.script.values import (
+    NP_BOOL,
     PY_BOOL,
     PY_FLOAT,
     PY_INT,
     Either,
     Kind,
     LocalFunction,
+    Method,
     NotElements,
     Scalar,
     View,
@@ -71,25 +75,81 @@ class Calls(Expressions):
         function = self.value(node.func)
         if isinstance(function, View | Scalar | Either):
             raise NotElements(f"{describe(function)} is called")
-        args = [self.value(a) for a in node.args if not isinstance(a, ast.Starred)]
-        if len(args) != len(node.args) or any(k.arg is None for k in node.keywords):
-            raise NotElements("* and ** in a call")
-        named = {str(k.arg): self.value(k.value) for k in node.keywords}
+        args = [v for a in node.args for v in self.positional(a)]
+        named = dict(pair for k in node.keywords for pair in self.by_name(k))
+        if len(named) < len(node.keywords) - sum(k.arg is None for k in node.keywords):
+            raise NotElements("a keyword twice in a call")
         return self.called(function, args, named, node)
+
+    def positional(self, node: ast.expr) -> Iterable[Any]:
+        """The arguments that one between the brackets stands for."""
+        if not isinstance(node, ast.Starred):
+            return (self.value(node),)
+        several = self.value(node.value)
+        if not isinstance(several, tuple | list):
+            raise NotElements(f"* of {describe(several)} in a call", node)
+        return several
+
+    def by_name(self, node: ast.keyword) -> Iterable[tuple[str, Any]]:
+        """The same for a keyword, or `**`."""
+        value = self.value(node.value)
+        if node.arg is not None:
+            return ((node.arg, value),)
+        if not isinstance(value, dict) or not all(isinstance(k, str) for k in value):
+            raise NotElements(f"** of {describe(value)} in a call", node.value)
+        return value.items()
 
     def called(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         """The value of a call."""
         if isinstance(function, LocalFunction):
             return self.written_out(function, args, named)
+        if isinstance(function, Method):
+            return self.method(function, args, named)
+        if type(getattr(function, "__self__", None)) is dict and not named:
+            return self.of_dict(function, args)
         function = self.original(function)
         if isinstance(function, types.MethodType):
             return self.called(function.__func__, [function.__self__, *args], named, node)
         if isinstance(function, types.FunctionType) and not _is_library(function):
             return self.inlined(function, args, named)
-        scalars = [self.scalar_of(a) if not _is_array(a) else a for a in args]
+        scalars = [self.item_of(a) for a in args]
+        if (
+            any(map(is_array, scalars))
+            and (found := self.of_arrays(function, scalars, named)) is not NotImplemented
+        ):
+            return found
         if not named and (found := self.builtin(function, scalars)) is not NotImplemented:
             return found
         return self.other(function, scalars, named, node)
+
+    def of_dict(self, method: Any, args: list[Any]) -> Any:
+        """A method that reads a dict, whose keys are known."""
+        name = method.__name__
+        if name == "get" and args and isinstance(args[0], str | int):
+            return method(*args)
+        if name in ("items", "keys", "values") and not args:
+            return list(method())
+        raise NotElements(f".{name}() of a dict in a loop over elements")
+
+    def of_arrays(self, function: Any, args: list[Any], named: dict[str, Any]) -> Any:
+        """A function of parts of arrays; `NotImplemented` for any other."""
+        if (found := self.array_function(function, args, named)) is not NotImplemented:
+            return found
+        if named or not _hashable(function) or not all(is_array(a) or is_number(a) for a in args):
+            return NotImplemented
+        known: dict[Any, Callable[..., Any]] = {
+            np.where: self.where,
+            np.clip: self.clip,
+            abs: self.call_abs,
+        }
+        by_element = known.get(function)
+        if by_element is None and isinstance(function, np.ufunc):
+            by_element = partial(self.of_elements, function)
+        return NotImplemented if by_element is None else self.elementwise(by_element, *args)
+
+    def of_elements(self, function: np.ufunc, *args: Any) -> Any:
+        """A function of NumPy's, of elements."""
+        return self.numpy_function(function, list(args))
 
     def builtin(self, function: Any, args: list[Any]) -> Any:
         """Functions of numbers; NotImplemented for all others."""
@@ -244,9 +304,7 @@ class Calls(Expressions):
     # ---------------------------------------------------------------------- Python's functions
 
     def call_len(self, value: Any) -> Any:
-        if isinstance(value, View):
-            if not value.axes:
-                raise NotElements("len() of a number")
+        if is_array(value):
             return value.shape[0]
         if isinstance(value, tuple | list | str | dict):
             return len(value)
@@ -328,6 +386,8 @@ class Calls(Expressions):
             raise NotElements("round() to digits")
         if not isinstance(value, Scalar):
             return round(value)
+        if value.kind == NP_BOOL:
+            raise NotElements("round() of a bool of NumPy's, which has none")
         return self.rounded("rint", value)
 
     def call_divmod(self, a: Any, b: Any) -> Any:
@@ -413,10 +473,6 @@ def _hashable(value: Any) -> bool:
     return True
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, View) and bool(value.axes)
-
-
 def _is_library(function: types.FunctionType) -> bool:
     return (function.__module__ or "").split(".")[0] in ("numpy", "math", "nbcomp")
 
@@ -438,14 +494,15 @@ def _bind(
     a = source.node.args
     names = [p.arg for p in (*a.posonlyargs, *a.args)]
     by_name = {p.arg for p in (*a.args, *a.kwonlyargs)}
-    if a.kwarg:
-        raise NotElements(f"{source.name} has a ** parameter")
     bound, rest = dict(zip(names, args, strict=False)), tuple(args[len(names) :])
     if rest and not a.vararg:
         raise TypeError(
             f"{source.name}() takes {len(names)} positional arguments but {len(args)} were given"
         )
+    others = {k: v for k, v in named.items() if a.kwarg and k not in by_name}
     for name, value in named.items():
+        if name in others:
+            continue
         if name in bound or name not in by_name:
             raise TypeError(f"{source.name}() got an unexpected keyword argument {name!r}")
         bound[name] = value
@@ -454,4 +511,6 @@ def _bind(
         bound.setdefault(name, value)
     if missing := [n for n in (*names, *(p.arg for p in a.kwonlyargs)) if n not in bound]:
         raise TypeError(f"{source.name}() missing a required argument: {missing[0]!r}")
-    return {**bound, a.vararg.arg: rest} if a.vararg else bound
+    if a.vararg:
+        bound[a.vararg.arg] = rest
+    return {**bound, a.kwarg.arg: others} if a.kwarg else bound

@@ -7,7 +7,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import returned_at
 from nbcomp.frontend.objects import attribute, source_of
 from nbcomp.frontend.result import bind
@@ -16,6 +16,7 @@ from nbcomp.frontend.script.interpreter import Interpreter
 from nbcomp.frontend.session import NOTHING_OPEN, Openings, Session
 from nbcomp.frontend.trace import Capture, default_guards, finish, name_of, signature_of, start
 from nbcomp.frontend.tracer import EXTRA_METHODS
+from nbcomp.frontend.words import in_users_words
 from nbcomp.runtime.plan import Source
 
 # A class's attribute with the name of the method that computes, where `__call__` is not the user's,
@@ -53,6 +54,11 @@ def capture(
         return finish(session, lifter, signature, returned)
     except CaptureError as error:
         raise Unsupported(error.message, error.location, error.hint) from None
+    except NbcompError:
+        raise
+    except Exception as error:
+        in_users_words(error, session)
+        raise
     finally:
         session.close()
         EXTRA_METHODS.reset(token)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import overload
+from typing import Any, overload
 
 from nbcomp.frontend.script.values import Either, Kind, Number, Scalar
 from nbcomp.loop.grammar import (
@@ -47,7 +47,8 @@ class Emitter:
         self._failures: dict[tuple[object, ...], Failure] = {}
         self.certain = True  # whether what ends the kernel would raise in Python
         # Indices that were checked in this statement: variable, extent → the place.
-        self.placed: dict[tuple[str, int], Expr] = {}
+        self.placed: dict[tuple[str, Any], Expr] = {}
+        self.cuts: dict[Any, Any] = {}  # slices whose bounds were computed in this statement
         self.fails = False  # whether anything may end the kernel early
 
     def fresh(self, base: str) -> str:
@@ -64,10 +65,11 @@ class Emitter:
         """Statements written meanwhile become a body of their own."""
         outer, self.stmts = self.stmts, []
         placed, self.placed = self.placed, dict(self.placed)
+        cuts, self.cuts = self.cuts, dict(self.cuts)
         try:
             yield self.stmts
         finally:
-            self.stmts, self.placed = outer, placed
+            self.stmts, self.placed, self.cuts = outer, placed, cuts
 
     # ------------------------------------------------------------------------------ variables
 
@@ -84,6 +86,7 @@ class Emitter:
         """Give a variable a value."""
         self.add(Store(buffer, (), value, self.location))
         self.placed = {k: v for k, v in self.placed.items() if k[0] != buffer.name}
+        self.cuts = {}
 
     @overload
     def keep(self, value: Scalar, name: str = "t") -> Scalar: ...

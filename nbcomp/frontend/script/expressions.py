@@ -7,7 +7,6 @@ known now.  What cannot be said in loops over elements raises `NotElements`.
 from __future__ import annotations
 
 import ast
-import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -18,17 +17,22 @@ from typing import Any
 
 from nbcomp.errors import NbcompError
 from nbcomp.frontend.script.arithmetic import BINARY, COMPARE
-from nbcomp.frontend.script.arrays import Arrays
+from nbcomp.frontend.script.computed import is_array
+from nbcomp.frontend.script.reductions import METHODS, Reductions, turned
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.values import (
     NONE,
     PY_INT,
+    Computed,
     Either,
+    Length,
     Local,
     LocalFunction,
     Maybe,
+    Method,
     NotElements,
     Raises,
+    Rows,
     Scalar,
     Torn,
     Varying,
@@ -44,6 +48,8 @@ from nbcomp.loop.grammar import Stmt
 from nbcomp.types import BOOL
 
 Env = dict[str, Any]
+LONGEST_CHOICE = 32  # entries of a tuple, one of which is chosen at run time
+OF_ARRAYS = {*METHODS, "copy", "dot", "fill", "astype"}
 # What evaluating something known now may raise: it is raised when the program gets there.
 PYTHONS = (ArithmeticError, ValueError, TypeError, LookupError, NameError, AttributeError)
 
@@ -61,10 +67,11 @@ class Frame:
     loops: list[Any] = field(default_factory=list)
 
 
-class Expressions(Arrays, ABC):
+class Expressions(Reductions, ABC):
     """The values of expressions, in the frame that is being written."""
 
     frame: Frame
+    depth_of_loops = 0
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,31 +133,72 @@ class Expressions(Arrays, ABC):
     def expr_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.frozen(self.value(e)) for e in node.elts)
 
+    def expr_List(self, node: ast.List) -> Any:
+        """A list that is only read: what would change it is not compiled."""
+        if not (self.depth_of_loops or self.frame.nested):
+            raise NotElements("a list", node)
+        return [self.frozen(self.value(e)) for e in node.elts]
+
+    def expr_Dict(self, node: ast.Dict) -> Any:
+        """The same of a dict, whose keys are known."""
+        if not (self.depth_of_loops or self.frame.nested):
+            raise NotElements("a dict", node)
+        made: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            found = self.frozen(self.value(value))
+            if key is None and isinstance(found, dict):
+                made |= found
+            elif isinstance(key, ast.Constant):
+                made[key.value] = found
+            else:
+                raise NotElements("a dict with keys known only at run time", node)
+        return made
+
     def frozen(self, value: Any) -> Any:
         """A value that no later assignment changes."""
         if isinstance(value, tuple):
             return tuple(map(self.frozen, value))
+        if type(value) in (list, dict):
+            parts = value.values() if isinstance(value, dict) else value
+            made = [self.frozen(v) for v in parts]
+            if all(new is old for new, old in zip(made, parts, strict=True)):
+                return value
+            return dict(zip(value, made, strict=True)) if isinstance(value, dict) else made
+        if isinstance(value, Computed):
+            return self.moving(value, self.materialised)
         return self.keep(value) if isinstance(value, Scalar | Either) else value
 
     # -------------------------------------------------------------------------------- operators
 
     def expr_BinOp(self, node: ast.BinOp) -> Any:
         a, b = self.value(node.left), self.value(node.right)
+        if isinstance(node.op, ast.MatMult):
+            return self.product(a, b)
         if type(node.op) not in BINARY:
             raise NotElements(f"`{ast.unparse(node)}` in a loop over elements", node)
         python, fn = BINARY[type(node.op)]
-        return self.binary(fn, python, self.scalar_of(a), self.scalar_of(b))
+        return self.each(partial(self.binary, fn, python), a, b)
+
+    def each(self, compute: Callable[..., Any], *values: Any) -> Any:
+        """compute(*values) of numbers, or for each element of arrays."""
+        if any(map(is_array, values)):
+            return self.elementwise(compute, *map(self.item_of, values))
+        return compute(*map(self.scalar_of, values))
+
+    def item_of(self, value: Any) -> Any:
+        """An array as it is, anything else as a number."""
+        return value if is_array(value) else self.scalar_of(value)
 
     def scalar_of(self, value: Any) -> Any:
         """A 0-d part of an array is its element."""
-        if isinstance(value, View):
-            if value.axes:
+        if isinstance(value, View | Computed):
+            if is_array(value):
                 raise NotElements("an operation on a whole array")
-            return self.element(value)
+            return self.element_at(value, ())
         return value
 
     def expr_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        return self.unary(node.op, self.scalar_of(self.value(node.operand)))
+        return self.each(partial(self.unary, node.op), self.value(node.operand))
 
     def expr_Compare(self, node: ast.Compare) -> Any:
         left = self.frozen(self.value(node.left)) if len(node.ops) > 1 else self.value(node.left)
@@ -176,7 +224,7 @@ class Expressions(Arrays, ABC):
         if isinstance(op, ast.In | ast.NotIn):
             return self.membership(op, left, right)
         python, fn = COMPARE[type(op)]
-        return self.compared(fn, python, self.scalar_of(left), self.scalar_of(right))
+        return self.each(partial(self.compared, fn, python), left, right)
 
     def identity(self, wanted: bool, left: Any, right: Any) -> Any:
         """`left is right`, or `is not`."""
@@ -271,6 +319,10 @@ class Expressions(Arrays, ABC):
     def expr_Subscript(self, node: ast.Subscript) -> Any:
         base = self.value(node.value)
         index = self.index(node.slice)
+        if isinstance(base, Computed):
+            base = self.frozen(base)
+        if isinstance(base, View) and isinstance(index, list):
+            return Rows(tuple(self.row(base, k) for k in index))
         if isinstance(base, View):
             found = self.part(base, index)
             if found.axes:
@@ -279,9 +331,31 @@ class Expressions(Arrays, ABC):
             return self.keep(element) if self.eager else element
         if isinstance(base, Scalar | Either):
             raise NotElements("an element of a number")
+        if isinstance(index, Scalar) and isinstance(base, tuple | list):
+            return self.entry(base, index)
         if isinstance(index, Scalar | Either):
             raise NotElements(f"{describe(base)} indexed by a number known only at run time")
         return self.entered(base[index], "")
+
+    def entry(self, entries: tuple[Any, ...] | list[Any], index: Scalar) -> Any:
+        """One of a few values, by a number known at run time only."""
+        if not 0 < len(entries) <= LONGEST_CHOICE or not index.kind.is_int:
+            raise NotElements("an entry of a tuple or list at a place known only at run time")
+        s = self.keep(self.converted(index, PY_INT))
+        with self.uncertain():  # whose message differs from that of arrays
+            place = self.inside(s, len(entries), 0)
+        values = [self.frozen(self.entered(v, "")) for v in entries]
+        found = values[-1]
+        for k in range(len(values) - 2, -1, -1):
+            here = self.compare("equal", place, self.int_const(k))
+            found = self.one_of(here, values[k], found, ([], []))
+        return found
+
+    def row(self, view: View, index: Any) -> Any:
+        """A part of an array as it is now."""
+        found = self.part(view, index)
+        copied = self.moving(found, self.materialised) if found.axes else self.element(found)
+        return self.frozen(copied)
 
     def still(self, view: View) -> View:
         """A part of an array whose place no later assignment changes."""
@@ -292,6 +366,8 @@ class Expressions(Arrays, ABC):
         """What is between brackets."""
         if isinstance(node, ast.Tuple):
             return tuple(map(self.index, node.elts))
+        if isinstance(node, ast.List):
+            return [self.frozen(self.index(e)) for e in node.elts]
         if isinstance(node, ast.Slice):
             parts = (node.lower, node.upper, node.step)
             return slice(*(None if p is None else self.scalar_of(self.value(p)) for p in parts))
@@ -302,6 +378,8 @@ class Expressions(Arrays, ABC):
 
     def expr_Attribute(self, node: ast.Attribute) -> Any:
         base = self.value(node.value)
+        if isinstance(base, Computed) or (isinstance(base, View) and node.attr in OF_ARRAYS):
+            return Method(base, node.attr)
         if isinstance(base, View):
             return self.attribute(base, node.attr)
         if isinstance(base, Scalar | Either):
@@ -317,14 +395,21 @@ class Expressions(Arrays, ABC):
         known = {
             "shape": view.shape,
             "ndim": len(view.shape),
-            "size": math.prod(view.shape),
+            "size": self.elements_of(view.shape),
             "dtype": view.memory.buffer.dtype,
         }
         if name in known:
             return known[name]
         if name == "T":
-            return replace(view, axes=view.axes[::-1])
+            return turned(view)
         raise NotElements(f".{name} of an array in a loop over elements")
+
+    def elements_of(self, shape: tuple[Length, ...]) -> Length:
+        """How many elements an array of this shape has."""
+        size: Length = 1
+        for n in shape:
+            size = self.scaled(size, n)
+        return size
 
     def expr_Lambda(self, node: ast.Lambda) -> Any:
         source = Source(node, self.frame.source.file, "<lambda>")

@@ -9,6 +9,7 @@ from nbcomp.frontend.script.branches import Branches
 from nbcomp.frontend.script.calls import EnumerateOf, RangeOf, ZipOf
 from nbcomp.frontend.script.values import (
     PY_INT,
+    Computed,
     NotElements,
     Scalar,
     View,
@@ -49,9 +50,13 @@ class Items(Branches):
                 extent = iterable.shape[0]
 
                 def element(k: Expr) -> Any:
-                    return self.item(iterable, Scalar(PY_INT, k, 0, max(extent - 1, 0)))
+                    found = self.place(iterable, (k,))
+                    return found if found.axes else self.element(found)
 
-                return affine(extent), extent > 0, element
+                length = number(extent)
+                return as_index(length.expr), length.low > 0, element
+            case Computed():
+                return self.items(self.frozen(iterable))
         raise NotElements(f"a loop over {describe(iterable)}")
 
     def run_time_steps(self, r: RangeOf, step: Scalar) -> tuple[Expr, bool, Callable[[Expr], Any]]:

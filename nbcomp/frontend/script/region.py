@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,38 +18,29 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.number import Number, length, symbol
 from nbcomp.frontend.objects import Shadow, attribute
-from nbcomp.frontend.result import OfTag, Varied
 from nbcomp.frontend.script import branching
-from nbcomp.frontend.script.assignments import Restart
 from nbcomp.frontend.script.expressions import Frame
-from nbcomp.frontend.script.source import Source, names_in
+from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.statements import Statements
 from nbcomp.frontend.script.values import (
-    KINDS,
-    NONE,
     PYTHON,
-    TAG,
     Axis,
     Either,
     Kind,
-    Local,
-    LocalFunction,
-    Maybe,
     Memory,
     NotElements,
     Scalar,
     Torn,
-    Varying,
     View,
     describe,
     number,
 )
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.storage import Place, Storage
-from nbcomp.frontend.tracer import Tracer, length_of, read
+from nbcomp.frontend.tracer import MixedBool, Tracer, length_of, read
 from nbcomp.graph.control import Loops, Result
 from nbcomp.graph.ir import Node, apply, at
 from nbcomp.loop.grammar import (
+    Accumulate,
     Alloc,
     Block,
     Buffer,
@@ -64,7 +55,6 @@ from nbcomp.loop.grammar import (
     While,
     affine,
     bodies,
-    const,
     expressions,
     loads_of,
     variables,
@@ -78,18 +68,6 @@ MAKERS = (np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.
 # Ranges of ints that a program is compiled for, the first that holds the argument: where they are
 # small and not negative, as most are, fewer checks are needed.
 USUAL = ((0, 2**31 - 1), (-(2**31), 2**31 - 1), (0, 2**62))
-MANY_RESTARTS = 64
-OF_TAG = OfTag(tuple(k.python or k.dtype.type for k in KINDS if k != NONE))
-
-
-@dataclass(frozen=True)
-class Written:
-    """What a region became.  env: the variables after it.  returned: whether the function ends."""
-
-    count: int  # statements
-    env: dict[str, Any]
-    returned: bool
-    value: Any
 
 
 class Region(Statements):
@@ -141,6 +119,8 @@ class Region(Statements):
 
     def array(self, tracer: Tracer, name: str) -> Any:
         """An array as memory of the kernel's; a scalar as a number."""
+        if tracer._python is MixedBool:
+            raise NotElements("a bool that is Python's on one way and NumPy's on another")
         if tracer._scalar:
             kind = Kind(tracer._type.dtype, tracer._python)
             return self.number_from(read(tracer), kind, name, *kind.bounds())
@@ -196,6 +176,9 @@ class Region(Statements):
         if isinstance(value, Shadow):  # an object that is called
             value = attribute(value, "__call__")
         return self.session.numpy_function(self.session.written(value))
+
+    def leaves_to_caller(self) -> bool:
+        return self.frame is self._root
 
     def names_of(self, function: types.FunctionType) -> Callable[[str], Any]:
         """A variable of this function's is what it is where the call is."""
@@ -285,9 +268,12 @@ class Region(Statements):
             self.add(Store(out, (), s.expr, self.location))
         stmts = without_unread((*self.first, *self.stmts))
         touched = {b.name for s in stmts for b in _buffers(s)}
+        parts = [m.buffer for m in self.arrays.values() if m.buffer.name in touched]
+        outputs += [b for b in parts if b.role == "output"]
         kept = [o for o in self.operands if o[0].name in touched]
         written = {m.buffer.name for _, _, m in kept if m is not None and m.written}
-        allocs = [Alloc(b) for b in self.locals.values() if b.name in touched]
+        own = [*self.locals.values(), *(b for b in parts if b.role == "local")]
+        allocs = [Alloc(b) for b in own if b.name in touched]
         changed = {b.name: replace(b, role="output") for b, _, _ in kept if b.name in written}
         stmts = with_buffers(stmts, lambda b: changed.get(b.name, b))
         buffers = tuple(changed.get(b.name, b) for b, _, _ in kept)
@@ -337,7 +323,7 @@ def _whole(memory: Memory) -> View:
 
 def _buffers(stmt: Stmt) -> list[Buffer]:
     found = [e.buffer for e in loads_of((stmt,))]
-    return found + [s.buffer for s in walk((stmt,)) if isinstance(s, Store)]
+    return found + [s.buffer for s in walk((stmt,)) if isinstance(s, Store | Accumulate)]
 
 
 def without_unread(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -356,7 +342,7 @@ def _without(stmts: tuple[Stmt, ...], read_: set[str]) -> tuple[Stmt, ...]:
     result: list[Stmt] = []
     for stmt in stmts:
         if (
-            isinstance(stmt, Store)
+            isinstance(stmt, Store | Accumulate)
             and stmt.buffer.role == "local"
             and stmt.buffer.name not in read_
         ):
@@ -388,173 +374,3 @@ def free_names(function: types.FunctionType) -> Callable[[str], Any]:
         raise NameError(f"name {name!r} is not defined")
 
     return lookup
-
-
-def write_region(
-    session: Session,
-    source: Source,
-    body: list[ast.stmt],
-    env: dict[str, Any],
-    lookup: Callable[[str], Any],
-    cells: Mapping[int, str],
-    needed: set[str],
-    last: bool,
-    outermost: bool = False,
-) -> Written | None:
-    """Write as many of the statements as can be as one kernel; None if there is no loop in them.
-
-    needed: variables that are read after these statements.  last: whether the function ends with
-    them.  outermost: whether it is the one that was compiled, whose value the caller gets.
-    """
-    learnt: Region | None = None
-    count = len(body)
-    for _ in range(MANY_RESTARTS):
-        region = Region(session, source, env, lookup, cells)
-        if learnt is not None:
-            region.kinds, region.flagged = learnt.kinds, learnt.flagged
-            region.torn = learnt.torn
-            region.wide, region.result_ways = learnt.wide, learnt.result_ways
-        try:
-            done = _write(region, body[:count])
-            if not any(map(_worth, body[:done])):
-                return None
-            if done == count:
-                return _finish(region, body, count, needed, last, outermost)
-        except Restart:
-            learnt = region
-            continue
-        count = done
-    raise Unsupported("the types of variables do not settle")
-
-
-def _write(region: Region, body: list[ast.stmt]) -> int:
-    """Write statements up to the first that cannot be; how many were."""
-    names = names_in(body)
-    region.enter_all(names.read | names.assigned)
-    region.start_flags(body)
-    for name in region.flagged & region.frame.env.keys():
-        region.bind(name, region.frame.env[name])
-    for position, stmt in enumerate(body):
-        if region.dead:
-            return len(body)
-        try:
-            region.statement(stmt)
-        except NotElements as error:
-            region.session.note_refusal(stmt, error)
-            return position
-    return len(body)
-
-
-def _worth(stmt: ast.stmt) -> bool:
-    """Whether a statement is better in a kernel: a loop, or a change of an element."""
-    for node in ast.walk(stmt):
-        if isinstance(node, ast.For | ast.While):
-            return True
-    targets = stmt.targets if isinstance(stmt, ast.Assign) else []
-    targets = [stmt.target] if isinstance(stmt, ast.AugAssign) else targets
-    return any(isinstance(t, ast.Subscript) for t in targets)
-
-
-def _finish(
-    region: Region,
-    body: list[ast.stmt],
-    count: int,
-    needed: set[str],
-    last: bool,
-    outermost: bool,
-) -> Written | None:
-    """The region's node, and the variables after it."""
-    rest = names_in(body[count:])
-    ends = last and count == len(body)
-    returned = bool(region.frame.results)
-    if returned and not region.dead and not ends:
-        return None
-    if returned or (ends and not region.dead):
-        return _returned(region, count, outermost)
-    wanted = (needed | rest.read) & names_in(body[:count]).assigned
-    values = {n: region.frame.env[n] for n in sorted(wanted) if n in region.frame.env}
-    leaves: list[tuple[str, Scalar]] = []
-    for name, value in values.items():
-        if isinstance(value, Maybe):
-            region.need_assigned(name)
-            value = value.value
-        values[name] = _plain(region, value)
-        _leaves_of(region, name, values[name], leaves)
-    made = iter(region.node(_title(region), leaves))
-    env = {n: _outside(region, v, made) for n, v in values.items()}
-    return Written(count, env, False, None)
-
-
-def _returned(region: Region, count: int, outermost: bool) -> Written:
-    if not region.dead:
-        region.stmt_Return(ast.Return(None))
-    region.dead = False
-    stmts, region.stmts = region.stmts, []
-    region.add_function(region.frame, stmts)
-    value = region.result_of(region.frame)
-    value = value if outermost else _plain(region, value)
-    leaves: list[tuple[str, Scalar]] = []
-    _leaves_of(region, "result", value, leaves)
-    made = iter(region.node(_title(region), leaves))
-    return Written(count, {}, True, _outside(region, value, made))
-
-
-def _title(region: Region) -> str:
-    return region.frame.source.name.strip("<>") + "_loops"
-
-
-def _plain(region: Region, value: Any) -> Any:
-    """A value of which the kinds of numbers are known: others are left to Python.
-
-    A variable that is Python's at first is NumPy's once a loop has gone round.
-    """
-    if isinstance(value, tuple):
-        return tuple(_plain(region, v) for v in value)
-    n = region.value_of(value) if isinstance(value, Varying) else value
-    if not isinstance(n, Either):
-        return value
-    way = n.ways[-1]
-    n = replace(n, expr=region.kept(n.expr, "t"), tag=region.kept(n.tag, "kind"))
-    other = region.compare("not_equal", n.tag, const(way.tag, TAG))
-    with region.uncertain():
-        region.fail_if(other, "TypeError", "a number whose kind depends on the way taken")
-    return region.of_kind(n, way.kind, n.tag)
-
-
-def _leaves_of(region: Region, name: str, value: Any, leaves: list[tuple[str, Scalar]]) -> None:
-    """The run-time numbers in a value, which become results of the kernel."""
-    if isinstance(value, tuple):
-        for v in value:
-            _leaves_of(region, name, v, leaves)
-    elif isinstance(value, Either):  # what the caller gets is told by the tag
-        leaves.append((name, Scalar(Kind(value.expr.dtype), value.expr)))
-        leaves.append((f"{name}_kind", Scalar(Kind(TAG), value.tag)))
-    elif isinstance(value, Local | Scalar):
-        s = region.value_of(value) if isinstance(value, Local) else value
-        assert isinstance(s, Scalar)
-        leaves.append((name, s))
-    elif isinstance(value, View) and not value.whole:
-        raise Unsupported(f"`{name}` is part of an array, and is used after the loop")
-    elif isinstance(value, Torn | LocalFunction):
-        raise Unsupported(f"`{name}` is used after the loop, where it is {describe(value)}")
-
-
-def _outside(region: Region, value: Any, made: Any) -> Any:
-    """A value as the statements after the region see it."""
-    if isinstance(value, tuple):
-        return tuple(_outside(region, v, made) for v in value)
-    if isinstance(value, Either):
-        held = _traced(region, Kind(value.expr.dtype), next(made))
-        return Varied(held, _traced(region, Kind(TAG), next(made)), OF_TAG)
-    if isinstance(value, Local | Scalar):
-        return _traced(region, value.kind, next(made))
-    if isinstance(value, Size):
-        return length(region.session, value)
-    return value.memory.origin if isinstance(value, View) else value
-
-
-def _traced(region: Region, kind: Kind, node: Node) -> Tracer:
-    weak = kind.python in (int, float)
-    tracer = Tracer(region.session, Place(Storage(replace(node, weak=weak))), True)
-    tracer._python = kind.python
-    return tracer

@@ -27,14 +27,16 @@ from nbcomp.frontend.script.branching import (
     traced,
 )
 from nbcomp.frontend.script.contents import Contents
-from nbcomp.frontend.script.heap import Slot, unchanged
+from nbcomp.frontend.script.entries import unchanged
+from nbcomp.frontend.script.heap import Slot
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
-from nbcomp.frontend.tracer import Tracer
+from nbcomp.frontend.tracer import MixedBool, Tracer
 from nbcomp.graph.branches import While
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.op import Input
 from nbcomp.record import Location
+from nbcomp.types import BOOL
 
 ATTEMPTS = 8  # at what is carried
 
@@ -90,6 +92,7 @@ class Repeat:
         self.unset = [n for n in assigned if n not in env] if once else []
         self.assigned: list[Name] = [n for n in assigned if n in env]
         self.storages: list[Storage] = []  # that the body writes to
+        self.mixed: set[Name] = set()  # bools that are NumPy's in some rounds only
         self.outer = outer_nodes(Contents(session, env, own))
 
     def run(self) -> list[str]:
@@ -187,7 +190,9 @@ class Repeat:
                 raise self._refused(f"{what} of a loop whose rounds values end")
             if found is not None:
                 node, (scalar, python) = found
-                result.append(Carried(name, node, scalar, python))
+                result.append(
+                    Carried(name, node, scalar, MixedBool if name in self.mixed else python)
+                )
         return result
 
     def _attempt(self, carried: list[Carried]) -> bool:
@@ -200,11 +205,13 @@ class Repeat:
         begun = dict(self.env)
         test = self.test()
         self.body()
-        if self._learn(before, begun):
+        after = {c.name: self._after(c.name) for c in carried}
+        found = {c.name for c in carried if _is_mixed(c, after[c.name])}
+        if self._learn(before, begun) or not found <= self.mixed:
+            self.mixed |= found
             before.take_back()
             self._restore(saved)
             return False
-        after = {c.name: self._after(c.name) for c in carried}
         written = {*self.storages, *before.changed()}
         ends = [s.node for s in self.storages]
         if any(s.version for s in heads.values()):
@@ -277,6 +284,16 @@ class Repeat:
             self._set(c.name, _tracer(self.session, c, _named(c, node)))
         for s, node in zip(self.storages, results[len(carried) :], strict=True):
             Place(s).write(node)
+
+
+def _is_mixed(c: Carried, value: Any) -> bool:
+    """Whether a variable is a bool of Python's before a round and of NumPy's after it, or so."""
+    found = traced(value)
+    if found is None:
+        return False
+    node, (scalar, python) = found
+    both = c.scalar and scalar and c.start.type.dtype == node.type.dtype == BOOL
+    return both and python is not c.python
 
 
 def _sources(*values: Any) -> set[Storage]:

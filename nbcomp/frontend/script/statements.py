@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,8 @@ class Statements(LoopWriter):
         if isinstance(value, View) and not value.axes:
             value = self.element(value)
         value = self.frozen(value)
+        if self.leaves_to_caller() and not self.can_leave(value):
+            raise NotElements("part of an array is returned", node)
         self.frame.results.append(value)
         leaves = _numbers(value)
         known = self.result_ways.setdefault(self.frame_key(), [n.ways for n in leaves])
@@ -50,6 +53,18 @@ class Statements(LoopWriter):
             self.put(self.memory(f"{self.frame.label}_{k}", known[k]), n)
         self.add(Leave(self.frame.label, self.location))
         self.dead = True
+
+    @abstractmethod
+    def leaves_to_caller(self) -> bool:
+        """Whether what is returned leaves the kernel."""
+
+    def can_leave(self, value: Any) -> bool:
+        """Whether statements on whole arrays can have a value: no part of an array."""
+        if isinstance(value, tuple):
+            return all(map(self.can_leave, value))
+        if not isinstance(value, View):
+            return True
+        return value.whole and id(value.memory.buffer) not in self.arrays
 
     def frame_key(self) -> Key:
         """The function being written, as called from here."""
@@ -123,7 +138,7 @@ class Statements(LoopWriter):
             raise NotElements(f"`{first_line(node)}` in a loop over elements", node)
         self.location = self.frame.source.at(node)
         self.eager = _changes_things(node)
-        self.placed = {}
+        self.placed, self.cuts = {}, {}
         try:
             method(node)
         except Raises as raised:
@@ -135,6 +150,8 @@ class Statements(LoopWriter):
 
 def _alike(a: Any, b: Any) -> bool:
     """Whether two results differ in their numbers only."""
+    if a is b:
+        return True
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(_alike, a, b))
     if is_numeric(a) or is_numeric(b):

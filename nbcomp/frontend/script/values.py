@@ -8,7 +8,7 @@ is itself: a Python object.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -191,6 +191,7 @@ class Varying:
 
 Number = Scalar | Either
 Variable = Local | Varying
+Length = int | Size | Scalar  # of an axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,11 +211,14 @@ class Torn:
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One axis of a part of an array: index k is element `step`·k + the part's own start."""
+    """One axis of a part of an array: index k is element `step`·k + the part's own start.
+
+    step, extent: numbers known at run time only, as scalars, where a slice has such bounds.
+    """
 
     position: int  # of the array's axis
-    step: int
-    extent: int
+    step: Length
+    extent: Length
 
 
 @dataclass(eq=False)
@@ -240,16 +244,62 @@ class View:
     axes: tuple[Axis, ...]
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Length, ...]:
         """Its shape."""
         return tuple(a.extent for a in self.axes)
 
     @property
     def whole(self) -> bool:
         """Whether it is all of the array."""
-        return all(a.position == k and a.step == 1 for k, a in enumerate(self.axes)) and len(
-            self.axes
-        ) == len(self.start)
+        shape = self.memory.buffer.shape
+        return len(self.axes) == len(shape) and all(
+            a.position == k
+            and same_length(a.step, 1)
+            and same_length(a.extent, n)
+            and is_zero(self.start[k])
+            for k, (a, n) in enumerate(zip(self.axes, shape, strict=True))
+        )
+
+    @property
+    def moves(self) -> bool:
+        """Whether its place or size is known at run time only."""
+        starts = any(not isinstance(e, Affine) or e.terms for e in self.start)
+        return starts or any(isinstance(x, Scalar) for a in self.axes for x in (a.step, a.extent))
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """An array that is computed where it is used: `element(index)` writes what one element needs.
+
+    reads: the parts of arrays it is made of, and whether element k is made of element k of them.
+    writes: how often memory had been written to when it was said.
+    """
+
+    kind: Kind
+    shape: tuple[Length, ...]
+    element: Callable[[tuple[Expr, ...]], Scalar]
+    reads: tuple[tuple[View, bool], ...]
+    writes: int
+
+    @property
+    def moves(self) -> bool:
+        """Whether it is made of parts whose place or size is known at run time only."""
+        return any(view.moves for view, _ in self.reads)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The parts of an array that a list of indices names."""
+
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A method of an array, not called yet."""
+
+    array: View | Computed
+    name: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,6 +411,18 @@ def from_index(expr: Expr) -> Expr:
     return expr
 
 
+def is_zero(expr: Expr) -> bool:
+    """Whether an index is surely 0."""
+    return isinstance(expr, Affine) and not expr.terms and expr.constant == 0
+
+
+def same_length(a: Length, b: Length) -> bool:
+    """Whether two lengths are one, as far as is known now."""
+    if isinstance(a, Size) and isinstance(b, Size):
+        return a.key == b.key
+    return a is b or (type(a) is type(b) is int and a == b)
+
+
 def plain_bounds(s: Scalar) -> tuple[int, int]:
     """The bounds of a whole number for all lengths that are taken."""
     return -most(-s.low), most(s.high)
@@ -375,8 +437,11 @@ def describe(value: Any) -> str:
     """A value's type in the user's terms."""
     if isinstance(value, Scalar | Local | Either | Varying):
         return " or ".join(str(w.kind) for w in value.ways)
-    if isinstance(value, View):
-        return f"an array of shape {value.shape}"
+    if isinstance(value, View | Computed):
+        lengths = ", ".join("?" if isinstance(n, Scalar) else str(n) for n in value.shape)
+        return f"an array of shape ({lengths}{',' * (len(value.shape) == 1)})"
+    if isinstance(value, Method):
+        return f"the method .{value.name} of an array"
     if isinstance(value, Maybe):
         return describe(value.value)
     if isinstance(value, Torn):
