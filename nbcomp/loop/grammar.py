@@ -493,8 +493,12 @@ def walk(stmts: tuple[Stmt, ...], without: Stmt | None = None) -> Iterator[Stmt]
         if stmt is without:
             continue
         yield stmt
-        for body in reversed(bodies(stmt)):
-            left.extend(reversed(body))
+        kind = stmt.__class__  # schedules walk kernels again and again: this is three times as fast
+        if kind is For or kind is Block or kind is While:
+            left.extend(stmt.body[::-1])  # type: ignore[union-attr]
+        elif kind is If:
+            left.extend(stmt.no[::-1])  # type: ignore[union-attr]
+            left.extend(stmt.yes[::-1])  # type: ignore[union-attr]
 
 
 def failures(kernel: Kernel) -> tuple[Failure, ...]:

@@ -109,6 +109,7 @@ class Blocker:
 
     def __init__(self, kernel: Kernel, product: Product, how: Blocking) -> None:
         self.kernel, self.product = kernel, product
+        self.loops = loop_names(kernel)
         open_rows = isinstance(product.height, Size)
         height = how.height if open_rows else min(how.height, product.height)
         width = min(how.width, product.width)
@@ -141,11 +142,12 @@ class Blocker:
 
     def do(self, name: str, *arguments: str | int, **options: int) -> list[str]:
         """Take a step; the names of the loops that are new after it."""
-        before = loop_names(self.kernel)
+        before = set(self.loops)
         step = Step(name, arguments, tuple(options.items()))
         made = getattr(steps, name)(self.kernel, *arguments, **options)
         self.kernel = replace(made, notes=(*self.kernel.notes, str(step)))
-        return [v for v in loop_names(self.kernel) if v not in before]
+        self.loops = loop_names(made)
+        return [v for v in self.loops if v not in before]
 
     # ------------------------------------------------------------------------------------ parts
 

@@ -17,12 +17,14 @@ from nbcomp.loop.grammar import (
     Buffer,
     Expr,
     For,
+    If,
     Kernel,
     Let,
     Load,
     Stmt,
     Store,
     Var,
+    While,
     bodies,
     index_add,
     index_scale,
@@ -168,11 +170,29 @@ def free_name(kernel: Kernel, base: str) -> str:
 def at(kernel: Kernel, loop: str, change: Callable[[For], Stmt]) -> Kernel:
     """The kernel with one loop changed."""
     stage, found = _found(kernel, loop)
-    made = change(found)
-    stages = tuple(
-        replace_in(s, found, made, lambda b: b) if s is stage else s for s in kernel.stages
-    )
-    return replace(kernel, stages=stages)
+    made = _replaced(stage, found, change(found))
+    return replace(kernel, stages=tuple(made if s is stage else s for s in kernel.stages))
+
+
+def _replaced(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """A statement with `old` somewhere in it replaced; itself where it is not in it."""
+    if stmt is old:
+        return new
+    if isinstance(stmt, If):
+        yes, no = (_replaced_in(body, old, new) for body in (stmt.yes, stmt.no))
+        return stmt if yes is stmt.yes and no is stmt.no else replace(stmt, yes=yes, no=no)
+    if not isinstance(stmt, For | While | Block):
+        return stmt
+    body = _replaced_in(stmt.body, old, new)
+    return stmt if body is stmt.body else replace(stmt, body=body)
+
+
+def _replaced_in(body: tuple[Stmt, ...], old: Stmt, new: Stmt) -> tuple[Stmt, ...]:
+    for k, stmt in enumerate(body):
+        made = _replaced(stmt, old, new)
+        if made is not stmt:
+            return (*body[:k], made, *body[k + 1 :])
+    return body
 
 
 def replace_in(stmt: Stmt, old: Stmt, new: Stmt, buffer: Callable[[Buffer], Buffer]) -> Stmt:

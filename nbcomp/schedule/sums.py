@@ -134,6 +134,7 @@ class _Blocking:
 
     def __init__(self, kernel: Kernel, nest: Nest, machine: Machine, decide: Decide) -> None:
         self.kernel, self.nest, self.machine, self.decide = kernel, nest, machine, decide
+        self.loops = loop_names(kernel)
         self.full = machine.vector_bytes // nest.sums[0].buffer.dtype.itemsize
         self.lanes = half_width(decide, f"a tile of {nest.columns}", self.full)
         self.room = SUMS.get(machine.vector_bytes, min(SUMS.values()))
@@ -143,11 +144,12 @@ class _Blocking:
 
     def do(self, name: str, *arguments: str | int, **options: int) -> list[str]:
         """Take a step; the names of the loops that are new after it."""
-        before = set(loop_names(self.kernel))
+        before = set(self.loops)
         step = Step(name, arguments, tuple(options.items()))
         made = getattr(steps, name)(self.kernel, *arguments, **options)
         self.kernel = replace(made, notes=(*self.kernel.notes, str(step)))
-        return [v for v in loop_names(self.kernel) if v not in before]
+        self.loops = loop_names(made)
+        return [v for v in self.loops if v not in before]
 
     def extent(self, loop: str) -> int:
         """The iterations of a loop; one where there is none.  Tiles need to know them."""
