@@ -5,8 +5,10 @@
 Prints a JSON line for every trial that was timed, {"at": seconds since the search began, "best":
 seconds of the best so far}, and at the end {"final": ...}, the best timed once more; {"failed":
 ...} says what did not come to be timed, and why.  Candidates are built and timed in this process:
-MetaSchedule's own builder starts a process for each core it believes to have and for each round,
-in which TVM is loaded anew, and on two cores its time-outs end them all.  For TVM 0.26
+MetaSchedule's own builder starts processes for each round, in which the first build imports
+`tvm.s_tir.tensor_intrin`: it reads the source of some 250 intrinsics of GPUs, takes 20 s and more,
+and the builder's time-outs end every candidate.  Here that import is over before the clock starts.
+For TVM 0.26
 (`tvm.s_tir.meta_schedule`; with 0.27 the newest apache-tvm-ffi crashes in `TuneContext`, 0.1.13 and
 0.1.14 do not); it must not import nbcomp.
 """
@@ -22,6 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import tvm
+import tvm.s_tir.tensor_intrin  # not by the first build: see above
 from tvm import te, topi
 from tvm.ir.utils import derived_object
 from tvm.s_tir import meta_schedule as ms
@@ -152,6 +155,9 @@ def main() -> None:
     for why, count in Search.failures.items():
         print(json.dumps({"failed": f"{count} candidates: {why}"}), flush=True)
     schedule = ms.tir_integration.compile_tir(database, function, target)
+    if schedule is None:
+        print(json.dumps({"failed": f"nothing was timed in {seconds:g} s"}), flush=True)
+        return
     run = tvm.compile(schedule.mod, target)
     timed = run.mod.time_evaluator("main", tvm.cpu(), number=20, repeat=20)(*Search.arrays)
     print(json.dumps({"final": float(min(timed.results))}), flush=True)
