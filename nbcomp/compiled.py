@@ -283,9 +283,12 @@ class Compiled:
         return exception(known[code - 1], detail, lengths)
 
     def leaves_to_python(self, error: Exception) -> bool:
-        """Whether a kernel ends so where Python is to run the call."""
-        known = [f for k in self.kernels for f in failures(k.kernel)]
-        return any(not f.certain and f.kind == type(error).__name__ for f in known)
+        """Whether a level ends with this error where Python is to run the call."""
+        if isinstance(error, interpret.StepFailed):
+            return self.failure(error.step, error.status) is None
+        free = [k.kernel for k in self.kernels if not k.kernel.ordered]
+        known = {f.kind for kernel in free for f in failures(kernel)}
+        return type(error).__name__ in known
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.entry(*args, **kwargs)

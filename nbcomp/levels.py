@@ -15,12 +15,13 @@ from numpy.lib.stride_tricks import as_strided
 
 from nbcomp.compiled import Compiled
 from nbcomp.frontend.result import bind, resolve
-from nbcomp.graph.control import Control
+from nbcomp.graph.control import Control, exception
 from nbcomp.graph.interpreter import interpret as interpret_graph
 from nbcomp.graph.interpreter import lengths_in
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.passes.groups import FusedGraph
 from nbcomp.loop.grammar import Buffer, Kernel
+from nbcomp.loop.interpreter import Exited
 from nbcomp.loop.interpreter import interpret as interpret_kernel
 from nbcomp.lowering.program import KernelStep, LibraryStep
 from nbcomp.settling import numbers
@@ -149,7 +150,10 @@ class _Memory:
             strides = tuple(s * size for s in buffer.strides)
             return self.view(step.slot_of[buffer.memory], buffer.dtype, buffer.shape, strides)
 
-        interpret_kernel(kernel, {b.name: array(b) for b in kernel.buffers})
+        try:
+            interpret_kernel(kernel, {b.name: array(b) for b in kernel.buffers})
+        except Exited as left:
+            raise exception(left.failure, left.detail) from None
 
     def library(self, step: LibraryStep) -> None:
         """Run a library operator's reference on its slots."""

@@ -16,7 +16,7 @@ from nbcomp.display.bundle import Report
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.view import SECTIONS
-from nbcomp.frontend.result import bind
+from nbcomp.frontend.result import bind, resolve
 from nbcomp.magics.recording import Call, breaks_of, is_compiled, parts_of
 from nbcomp.measure.arguments import kept, twin
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare, errors
@@ -265,7 +265,8 @@ def _left_to_python(call: Call, level: str, error: Exception) -> LevelCheck:
     """A level that ends with an error: right where the program does, and Python then runs it."""
     message = f"{type(error).__name__}: {error}"
     if call.compiled.leaves_to_python(error):
-        return LevelCheck(level, 0.0, "", f"leaves this call to Python ({message})")
+        why = f" ({message})" if type(error).__module__ == "builtins" else ""
+        return LevelCheck(level, 0.0, "", f"leaves this call to Python{why}")
     return LevelCheck(level, 0.0, message)
 
 
@@ -293,8 +294,12 @@ def check_parts(call: Call) -> Iterator[LevelCheck]:
 def _levels_of_part(variant: Any, args: tuple[Any, ...], part: str) -> Iterator[LevelCheck]:
     wanted: Any = None
     eps = coarsest(variant.captured, variant.options.precision)
+    written = [resolve(source, args) for source, _ in variant.capture.writes]
+    saved = [array.copy() for array in written]
     for level, run in _levels_of(variant):
-        found = _arrays_of(run(*twin(args)))
+        found = _arrays_of(twin(run(*args)))
+        for array, old in zip(written, saved, strict=True):
+            array[...] = old
         wanted = found if wanted is None else wanted
         differ = differences(found, wanted, eps=eps)
         problem = next((f"{d.name} {d.problem}" for d in differ if d.problem), "")

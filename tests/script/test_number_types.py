@@ -127,8 +127,26 @@ def ints_in_loops(x: Any) -> Any:
     return s, k
 
 
+def counts_of_bools(x: Any) -> Any:
+    seen, n = False, 0
+    for v in x:
+        if seen + 0 > 0:
+            n += 1
+        if v > 1:
+            seen = True
+    return n, seen + 1
+
+
 PROGRAMS = (times, full, filled_like, assigned, after_a_loop, joined, arithmetic, decided)
-PROGRAMS += (last_state, returned, round_bool, round_numbers, bools_in_loops, ints_in_loops)
+PROGRAMS += (
+    last_state,
+    returned,
+    round_bool,
+    round_numbers,
+    bools_in_loops,
+    ints_in_loops,
+    counts_of_bools,
+)
 
 
 @pytest.mark.parametrize("by", [nbcomp.script, nbcomp.jit])

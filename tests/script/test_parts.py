@@ -192,3 +192,31 @@ def test_writes_of_slices_are_in_place() -> None:
     assert len(scripted.compiled.plan.steps) <= 2
     assert kernel.ordered
     assert {b.name for b in kernel.buffers} == {"a", "v"}
+
+
+def made_in_rounds(m: Any) -> Any:
+    out = np.zeros(m.shape[0])
+    for i in range(m.shape[0]):
+        t, u = np.zeros_like(m[i]), np.ones(2, dtype=np.int64)
+        for j in range(m.shape[1]):
+            t[j] += m[i, j] * 2
+            u[j % 2] += j
+        v = np.empty((2, 2))
+        v[:, 0], v[:, 1] = i, m[0, 0]
+        out[i] = t.sum() * u[0] + v[0] @ v[1]
+    return out
+
+
+def of_the_round_before(m: Any) -> Any:
+    s = 0.0
+    for i in range(m.shape[0]):
+        if i > 0:
+            m[0, 0] += previous[0]  # noqa: F821
+            s += pair[1]  # noqa: F821
+        previous, pair = m[i], (i, i * 2)
+    return s, m, previous, pair
+
+
+@pytest.mark.parametrize("function", [made_in_rounds, of_the_round_before])
+def test_arrays_of_a_round(like_python: Any, function: Any) -> None:
+    like_python(function, M, fallback=function is of_the_round_before)

@@ -23,7 +23,7 @@ from nbcomp.runtime.plan import builtins_of
 
 _STATEMENTS = (
     *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr, ast.Pass),
-    *(ast.For, ast.While, ast.If, ast.Break, ast.Continue),
+    *(ast.For, ast.While, ast.If, ast.Break, ast.Continue, ast.Assert, ast.Raise),
 )
 _EXPRESSIONS = (
     *(ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.Call, ast.Constant),
@@ -35,7 +35,7 @@ _ARRAY_METHODS = {
 }
 _FUNCTIONS = {
     *(abs, bool, divmod, enumerate, float, int, len, max, min, pow),
-    *(range, reversed, round, sum, zip),
+    *(range, reversed, round, sum, zip, np.iinfo, np.finfo, np.dtype),
 }
 
 
@@ -68,6 +68,9 @@ class _Reader:
         nodes = list(ast.walk(self.source.node))
         self.own = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         self.own |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+        inner = [n for n in nodes[1:] if isinstance(n, ast.FunctionDef) and not n.decorator_list]
+        self.inner = {n.name for n in inner} - self.own  # functions that stand for themselves
+        self.own |= {n.name for n in inner}
 
     def is_pure(self) -> bool:
         """Whether all of it is."""
@@ -84,6 +87,8 @@ class _Reader:
                 return _is_plain(found) or callable(found) or isinstance(found, types.ModuleType)
             case ast.Attribute(ctx=ast.Store()) | ast.Name(ctx=ast.Del()):
                 return False
+            case ast.FunctionDef(name=name):
+                return name in self.inner
             case ast.stmt():
                 return isinstance(node, _STATEMENTS)
             case ast.expr():
@@ -92,6 +97,8 @@ class _Reader:
 
     def allows_call(self, node: ast.expr) -> bool:
         """Whether a call of this has none."""
+        if isinstance(node, ast.Name) and node.id in self.inner:
+            return True
         function = self.known(node)
         if function is NotImplemented:
             return isinstance(node, ast.Attribute) and node.attr in _ARRAY_METHODS
@@ -127,7 +134,7 @@ class _Reader:
 
 def _is_of_numbers(function: Any) -> bool:
     """Whether this is a function of numbers or arrays that only computes."""
-    if isinstance(function, type) and issubclass(function, np.generic):
+    if isinstance(function, type) and issubclass(function, np.generic | Exception):
         return True
     if isinstance(function, types.BuiltinFunctionType) and function.__module__ == math.__name__:
         return True

@@ -108,6 +108,7 @@ class Expressions(Reductions, ABC):
     def read(self, name: str) -> Any:
         """A variable's value."""
         if name not in self.frame.env:
+            self.unset(name)
             return self.entered(self.frame.lookup(name), name)
         found = self.frame.env[name]
         if isinstance(found, Maybe):
@@ -121,6 +122,9 @@ class Expressions(Reductions, ABC):
             s = self.value_of(found)
             return self.keep(s, name) if self.eager else s
         return found
+
+    def unset(self, name: str) -> None:
+        """A name is read that no variable has here."""
 
     @abstractmethod
     def need_assigned(self, name: str) -> None:

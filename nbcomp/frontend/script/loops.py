@@ -91,6 +91,7 @@ class LoopWriter(Items):
         self.torn: dict[tuple[Key, str], Torn] = {}  # what is of several types in a loop
         self.unsettled: set[Key] = set()  # loops whose variables are of another kind now
         self.heads: list[Head] = []  # of the loops around
+        self.early: set[tuple[Key, str]] = set()  # variables read before a round assigns them
         self.dead = False  # whether the statement being written cannot be reached
         self.depth_of_loops = 0
 
@@ -284,6 +285,8 @@ class LoopWriter(Items):
         for kind in kinds:
             least, most = kind.bounds()
             way = first.get(kind, Way(kind, least, most))
+            if kind.dtype == BOOL:
+                way = Way(kind, 0, 1)
             low = least if (key, name, kind, "low") in self.wide else way.low
             high = most if (key, name, kind, "high") in self.wide else way.high
             bits = 64 if (key, name, kind, "bits") in self.wide else way.bits
@@ -319,6 +322,9 @@ class LoopWriter(Items):
             self.torn[key, name] = Torn(" or ".join(map(str, kinds)), describe(value))
             self.unsettled.add(key)
 
+    def unset(self, name: str) -> None:
+        self.early |= {(head.key, name) for head in self.heads if name in head.assigned}
+
     def settled(self, head: Head, start: Env, loop: Loop) -> bool:
         """Whether what variables hold when the loop comes round is what it started from."""
         key = head.key
@@ -331,6 +337,9 @@ class LoopWriter(Items):
                 first = first.value if isinstance(first, Maybe) else first
                 last = last.value if isinstance(last, Maybe) else last
                 numbers = in_memory(last)
+                early = first is MISSING and (key, name) in self.early
+                if early and not (numbers or last is None or last is MISSING):
+                    raise NotElements(f"`{name}` is {describe(last)} of the round before")
                 if isinstance(first, Local | Varying):
                     bound = numbers and (again or isinstance(first, Varying))
                     if bound and self.grows(key, name, first, self.as_number(last)):
@@ -403,7 +412,7 @@ class LoopWriter(Items):
                 if isinstance(first, Maybe) and sure and not isinstance(value, Maybe):
                     env[name] = inner
                 elif first is MISSING and not in_memory(value):
-                    env[name] = Maybe(value)
+                    env[name] = value if isinstance(value, Maybe) else Maybe(value)
         if sure:
             self.from_rounds(env, loop, head)
         return env

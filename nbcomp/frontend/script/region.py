@@ -55,6 +55,7 @@ from nbcomp.loop.grammar import (
     While,
     affine,
     bodies,
+    const,
     expressions,
     loads_of,
     variables,
@@ -200,6 +201,8 @@ class Region(Statements):
     def other(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         """Arrays that are made where the statements are run once are made before all of them."""
         once = not self.frame.nested and not self.depth and not self.depth_of_loops
+        if self.depth_of_loops and function in MAKERS:
+            return self.made_in_a_round(function, args, named)
         if once and function in (np.empty, np.empty_like):
             return self.uninitialised(function, args, named)
         if once and function in MAKERS:
@@ -210,6 +213,30 @@ class Region(Statements):
             )
             return self.array(made, "")
         return super().other(function, args, named, node)
+
+    def made_in_a_round(self, function: Any, args: list[Any], named: dict[str, Any]) -> View:
+        """An array that is made where the program comes by again and again: in the same memory."""
+        like = function in (np.zeros_like, np.ones_like, np.empty_like)
+        if like and isinstance(args[0], View) and len(args) == 1:
+            shape, default = args[0].shape, args[0].memory.buffer.dtype
+            dtype = np.dtype(named.pop("dtype", default))
+        else:
+            values = args[:1] + args[2:] if function is np.full else args
+            shape, dtype = self.laid_out(*map(self.given, values), **named)
+        if function is np.full:
+            raise NotElements("np.full in a loop over elements", None, "np.empty, and x[:] = value")
+        if not all(isinstance(n, int) for n in shape) or not shape or (like and named):
+            raise NotElements("an array of a length known only at run time")
+        memory = self.array_memory(dtype, tuple(n for n in shape if isinstance(n, int)))
+        made = _whole(memory)
+        if function not in (np.empty, np.empty_like):
+            one = function in (np.ones, np.ones_like)
+            self.over(made.shape, lambda index: self.clear(self.place(made, index), one))
+        return made
+
+    def clear(self, view: View, one: bool) -> None:
+        """Zero, or one, to an element of an array that is made in the loop."""
+        self.add(Store(view.memory.buffer, view.start, const(one, view.memory.buffer.dtype)))
 
     def traced(self, value: Any) -> Any:
         """An argument as statements on whole arrays have it."""

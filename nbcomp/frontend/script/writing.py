@@ -44,6 +44,10 @@ MANY_RESTARTS = 64
 OF_TAG = OfTag(tuple(k.python or k.dtype.type for k in KINDS if k != NONE))
 
 
+class Unleaving(NotElements):
+    """A value that statements on whole arrays cannot have."""
+
+
 @dataclass(frozen=True)
 class Written:
     """What a region became.  env: the variables after it.  returned: whether the function ends."""
@@ -84,6 +88,9 @@ def write_region(
                 return None
             if done == count:
                 return _finish(region, body, count, needed, last, outermost)
+        except Unleaving as error:
+            session.note_refusal(body[0], NotElements(error.reason))
+            return None
         except Restart:
             learnt = region
             continue
@@ -198,7 +205,7 @@ def _leaves_of(region: Region, name: str, value: Any, leaves: list[tuple[str, Sc
         assert isinstance(s, Scalar)
         leaves.append((name, s))
     elif isinstance(value, View) and not _may_leave(region, value):
-        raise Unsupported(f"`{name}` is part of an array, and is used after the loop")
+        raise Unleaving(f"`{name}` is part of an array, and is used after the loop")
     elif isinstance(value, Torn | LocalFunction | list | dict) and not _is_known(value):
         raise Unsupported(f"`{name}` is used after the loop, where it is {describe(value)}")
 
