@@ -5,8 +5,9 @@
 Each starts without a record.  The default schedule and the one that was found take turns at the
 end, in this process, as in a call; the table has their medians and the ratio, the limit that the
 machine sets (`benchmarks.floors`) over what the default schedule takes undisturbed, the trials per
-second of search, and the rank correlation of the learned cost model with measurements it has not
-seen, of the kernel with the most trials.
+second of search, and of the kernel with the most trials the rank correlation of the learned cost
+model with measurements it has not seen, of all and (beyond) of the pairs that differ by more than
+measuring the same twice.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ SUBJECTS = (
 
 HEAD = (
     "kernel        | NumPy    | default  | tuned    | gain (quartiles)  | of the limit        "
-    "| trials | per s | rank"
+    "| trials | per s | rank | beyond"
 )
 NEAR = 0.95  # of the limit
 
@@ -101,14 +102,15 @@ def line(name: str, tuned: Tuned, floor: Floor) -> str:
     gain = (
         f"{1 / change.median:.2f} ({1 / change.high:.2f}–{1 / change.low:.2f})" if change else "1"
     )
-    rank = max(tuned.kernels, key=lambda k: len(k.state.points)).state.correlation
+    state = max(tuned.kernels, key=lambda k: len(k.state.points)).state
+    ranks = ("" if math.isnan(r) else f"{r:.2f}" for r in (state.correlation, state.beyond))
     numpy = duration(tuned.numpy.median) if tuned.numpy else ""
     return (
         f"{name:<13} | {numpy:>8} | {duration(tuned.default.median):>8} | "
         f"{duration(own.median):>8} | {gain:<17} | "
         f"{100 * of_limit(tuned, floor):>3.0f} % {floor.by:<13} | "
         f"{tuned.trials:>6} | {tuned.rate:>5.1f} | "
-        f"{'' if math.isnan(rank) else f'{rank:.2f}'}"
+        f"{' | '.join(f'{r:>4}' for r in ranks)}"
     )
 
 

@@ -35,6 +35,7 @@ def factor(value: float) -> str:
 def kernel_cells(state: KernelState) -> tuple[str, ...]:
     """A row of the table of kernels."""
     rank = "" if math.isnan(state.correlation) else f"{state.correlation:.2f}"
+    rank += "" if math.isnan(state.beyond) else f" ({state.beyond:.2f} beyond the noise)"
     failed = f" ({state.failed} failed)" if state.failed else ""
     return (
         called(visible(state.name), state.calls),

@@ -48,6 +48,7 @@ ROWS = (1, 2, 4, 8, 16, 32, 64, 128)  # of an outer loop that one core takes at 
 TILE = 32  # columns of a block that is read along the other axis: its cache lines stay in reach
 BLOCK_ROWS = 16  # of a block whose columns are written out, or more, so that they fill a vector
 LINE, PAGE = 64, 4096  # bytes of a cache line, and of all lines of a way of the first cache
+AHEAD = (1, 2, 4, 8)  # blocks
 TILES = (8, 16, 32, 64, 128, 256)
 VECTORS = (1, 2, 3, 4, 6, 8, 12, 16)  # in flight
 FEW = 64  # iterations of a loop that may be over before its vectors pay
@@ -159,7 +160,20 @@ def _tile_stage(kernel: Kernel, position: int, machine: Machine, decide: Decide)
         return kernel
     if columns:
         remarks.tiled(kernel, stage, columns)
-    return tiled
+    return _asked_ahead(tiled, inner, turned, decide) if turned and columns else tiled
+
+
+def _asked_ahead(kernel: Kernel, inner: For, turned: Load, decide: Decide) -> Kernel:
+    """Ask for what later blocks read, whose lines are rows apart: no cache does so by itself."""
+    ahead = decide(f"blocks of {inner.var} asked for ahead", 0, (0, *AHEAD))
+    if not ahead:
+        return kernel
+    try:
+        asking = steps.prefetch(kernel, turned.buffer.name, f"{inner.var}_o", ahead)
+    except ScheduleError:  # a block has too many lines
+        return kernel
+    note = f'prefetch("{turned.buffer.name}", "{inner.var}_o", {ahead})'
+    return _noted(asking, note)
 
 
 def _tile_of(

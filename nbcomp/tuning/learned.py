@@ -78,10 +78,18 @@ class Learned:
         return np.asarray(self.model.predict(self._rows(known)), np.float64)
 
     def correlation(self, known: Sequence[Known], shares: Sequence[float]) -> float:
-        """Spearman's rank correlation of measurements with what a model says that has not seen
-        them: of each fifth, a model of the other four.  NaN where too little was measured."""
+        """Spearman's rank correlation of measurements with what is `foretold`; NaN where too little
+        was measured."""
+        said = self.foretold(known, shares)
+        return math.nan if said is None else rank_correlation(said, shares)
+
+    def foretold(
+        self, known: Sequence[Known], shares: Sequence[float]
+    ) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+        """What a model says of measurements that it has not seen: of each fifth, a model of the
+        other four.  None where too little was measured."""
         if len(shares) < 2 * FEWEST or learner() is None:
-            return math.nan
+            return None
         self.names = list(dict.fromkeys(name for k in known for name in k))
         rows, targets = self._rows(known), relative_ranks(shares)
         fold = np.random.default_rng(0).permutation(len(targets)) % FOLDS
@@ -89,7 +97,7 @@ class Learned:
         for k in range(FOLDS):
             model = self._trained(rows[fold != k], targets[fold != k])
             said[fold == k] = model.predict(rows[fold == k])
-        return rank_correlation(said, targets)
+        return said
 
     def _trained(self, rows: Any, targets: Any) -> Any:
         module = learner()
@@ -115,6 +123,15 @@ def rank_correlation(one: Any, other: Any) -> float:
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         return math.nan
     return float(np.corrcoef(a, b)[0, 1])
+
+
+def order_beyond(said: Any, shares: Any, factor: float) -> float:
+    """Goodman and Kruskal's γ of the pairs that differ by more than a factor: the share of them in
+    the right order less that in the wrong one; NaN where there are none."""
+    took = np.log(np.asarray(shares, np.float64))
+    apart = took[:, None] - took[None, :] > math.log(factor)
+    signs = np.sign(np.subtract.outer(np.asarray(said), np.asarray(said)))[apart]
+    return float(signs.mean()) if signs.size else math.nan
 
 
 def relative_ranks(values: Any) -> np.ndarray[Any, Any]:

@@ -48,7 +48,8 @@ class KernelState:
 
     calls: in a call of the program.  cut: candidates the estimate ruled out.  correlation: of the
     learned model with measurement, in ranks (NaN: too little measured).  earlier: trials that were
-    in the record.  noise: how many times as long one schedule took at another time.
+    in the record.  noise: how many times as long one schedule took at another time.  beyond: the
+    order the model gives of pairs that differ by more than that, from -1 to 1 (NaN: not known).
     """
 
     name: str
@@ -61,6 +62,7 @@ class KernelState:
     correlation: float = math.nan
     earlier: int = 0
     noise: float = 1.0
+    beyond: float = math.nan
 
     @property
     def speedup(self) -> float:

@@ -18,7 +18,13 @@ import numpy as np
 from nbcomp.schedule.decisions import Value
 from nbcomp.tuning.analytic import estimate
 from nbcomp.tuning.features import features_of
-from nbcomp.tuning.learned import Known, Learned, relative_ranks
+from nbcomp.tuning.learned import (
+    Known,
+    Learned,
+    order_beyond,
+    rank_correlation,
+    relative_ranks,
+)
 from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.worker import Outcome
 
@@ -29,6 +35,7 @@ FIRST = 2  # of those at hand, that go by what was known before
 DRAWN = 2  # candidates drawn for each that is tried, while there is no model
 RANDOM = 0.15  # share that is drawn at random even so
 CUT = 4.0  # times the least estimate: what is said to take longer is not tried
+LEAST_NOISE = 1.01  # times as long the same takes at another time, on the quietest machine
 TRIES = 40  # at finding a candidate that is new
 
 
@@ -135,11 +142,16 @@ class Search:
             self.loops[candidate.key] = features_of(candidate.kernel, self.space.machine)
         return {**candidate.decisions, **self.loops[candidate.key]}
 
-    def correlation(self) -> float:
-        """Of the learned model with what was measured here, in ranks: see `Learned.correlation`."""
+    def correlation(self) -> tuple[float, float]:
+        """Of what is foretold (`Learned.foretold`) with what was measured here: in ranks, and of
+        the pairs that differ by more than measuring twice does."""
         done = self.timed
-        known = [self.known_of(t.candidate) for t in done]
-        return Learned().correlation(known, [t.share for t in done])
+        shares = [t.share for t in done]
+        said = Learned().foretold([self.known_of(t.candidate) for t in done], shares)
+        if said is None:
+            return math.nan, math.nan
+        factor = max(self.noise, LEAST_NOISE) ** 2
+        return rank_correlation(said, shares), order_beyond(said, shares, factor)
 
     # ------------------------------------------------------------------------------ proposing
 

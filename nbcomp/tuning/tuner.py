@@ -95,6 +95,7 @@ class _Kernel:
     def state(self, correlation: bool = False) -> KernelState:
         """As it is now."""
         search = self.search
+        rank, beyond = search.correlation() if correlation else (math.nan, math.nan)
         return KernelState(
             self.name,
             self.task.calls,
@@ -103,9 +104,10 @@ class _Kernel:
             tuple(self.points),
             sum(t.outcome.share is None for t in search.trials),
             search.cut,
-            search.correlation() if correlation else math.nan,
+            rank,
             len(search.earlier),
             search.noise,
+            beyond,
         )
 
 

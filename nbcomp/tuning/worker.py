@@ -280,7 +280,8 @@ class Workers:
                 self.started.add(worker)
             self.ask(worker, wait + self.patience, "task", self.task)
         except Lost as error:
-            raise NbcompError(f"no process to measure in: {error or self._late()}") from None
+            why = str(error) or f"it did not answer in {wait:g} s"
+            raise NbcompError(f"no process to measure in: {why}") from None
 
     def ask(self, worker: _Worker, seconds: float, *message: Any) -> Any:
         """Send a message to a worker that is idle, and wait for its answer."""

@@ -261,5 +261,6 @@ def test_ratios_pair_samples_of_about_the_same_time() -> None:
     assert apart.low <= 1 <= apart.median == 4.5 <= apart.high
     assert ratio([1.0, 1.0, 3.0, 3.0], [1.0, 3.0]).median == 1.0
     assert not ratio([1.0, 1.0], [9.0, 9.0]).clear  # of two samples each
+    assert ratio([1.0, 1.1], [99.0, 90.0]).clear  # which differ beyond doubt
     assert not Ratio(1.1, 0.9, 1.2).clear
     assert Ratio(1.1, 1.05, 1.2).clear

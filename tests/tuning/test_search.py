@@ -17,7 +17,7 @@ from nbcomp.schedule.language import parse
 from nbcomp.tuning import learned
 from nbcomp.tuning.analytic import estimate
 from nbcomp.tuning.findings import differences_of, findings_of, without
-from nbcomp.tuning.learned import Learned, rank_correlation
+from nbcomp.tuning.learned import Learned, order_beyond, rank_correlation
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.worker import Outcome
@@ -214,7 +214,7 @@ def test_without_a_learner_the_estimates_choose(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(learned, "learner", lambda: None)
     search = searched("rows", 30)
     assert not search.model.ready
-    assert math.isnan(search.correlation())
+    assert all(map(math.isnan, search.correlation()))
     assert len(search.trials) >= 30
 
 
@@ -272,3 +272,12 @@ def test_a_step_without_which_the_code_would_be_huge() -> None:
     task: Any = type("Task", (), {"kernel": kernel})
     found = findings_of(_Raced(), task, schedule, 5.0)  # type: ignore[arg-type]
     assert [f.factor is None for f in found] == [True, False, False]
+
+
+def test_the_order_of_pairs_beyond_the_noise() -> None:
+    shares = [1.0, 1.005, 1.5, 2.0]
+    assert order_beyond([1, 0, 2, 3], shares, 1.02) == 1.0
+    assert order_beyond([0, 1, 2, 3], shares, 1.0) == 1.0
+    assert order_beyond([3, 3, 2, 1], shares, 1.02) == -1.0
+    assert order_beyond([0, 0, 3, 2], shares, 1.02) == pytest.approx(3 / 5)
+    assert math.isnan(order_beyond([1, 2], [1.0, 1.01], 1.02))
