@@ -135,8 +135,8 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 def _declare(record: _Record, signature: inspect.Signature) -> None:
-    """Let the entry bind calls by a signature: with `*args` those that give it nothing, with
-    `**kwargs` none, as each call has a dict of its own."""
+    """Let the entry bind calls by a signature: with `**kwargs` none, as each call has a dict of its
+    own."""
     parameters = tuple(signature.parameters.values())
     if len(parameters) > at.PARAMETERS:
         return
@@ -152,6 +152,7 @@ def _declare(record: _Record, signature: inspect.Signature) -> None:
     record.signature, record.parameters = signature, [names, defaults, blocks]
     record.names, record.defaults = map(address, blocks)
     record.count, record.limit = len(parameters), len(positional)
+    record.rest = int(any(p.kind is p.VAR_POSITIONAL for p in parameters))
     record.exact = record.count if record.limit == record.count else -1
 
 

@@ -55,11 +55,12 @@ def _entry() -> str:
         call(f, "PyErr_SetNone", "void", api(f, "ReferenceError"))
         f.give(0)
     args, count = f.local("ptr", f["args"]), f.local("i64", f["count"])
+    rest, result = f.local("ptr", 0), f.local("ptr", 0)
     plain = f["names"].is_(0)
     exact = record.field(RECORD, "names").is_(0) | count.get().is_(record.field(RECORD, "exact"))
     with f.when((plain & exact) ^ 1):
         bound = f.reserve("ptr", at.PARAMETERS)
-        call_ = (record, f["args"], f["count"], f["names"], bound)
+        call_ = (record, f["args"], f["count"], f["names"], bound, rest.pointer)
         f.goto_if(call(f, "bind", "i64", *call_).is_(0), "refused")
         args.set(bound)
         count.set(record.field(RECORD, "count"))
@@ -71,7 +72,6 @@ def _entry() -> str:
         f.goto_if(heap.get().is_(0), "refused")
         frame.set(heap.get())
     record.set_field(RECORD, "active", record.field(RECORD, "active") + 1)
-    result = f.local("ptr", 0)
     with f.count(table.field(TABLE, "count")) as index:
         variant = table.at(TABLE.itemsize).item(index)
         with f.when(variant.field(VARIANT, "positional").is_(count.get())):
@@ -85,9 +85,13 @@ def _entry() -> str:
     _leave(f, record, heap)
     f.label("refused")
     slow = record.field(RECORD, "slow")
-    f.give(call(f, "slow", "ptr", slow, f["args"], f["count"], f["names"]))
+    result.set(call(f, "slow", "ptr", slow, f["args"], f["count"], f["names"]))
+    f.goto("end")
     f.label("finish")
     _leave(f, record, heap)
+    f.label("end")
+    with f.when(rest.get().is_not(0)):
+        call(f, "Py_DecRef", "void", rest.get())
     f.give(result.get())
     return f.text()
 

@@ -86,10 +86,11 @@ REGISTERS = 256
 NOT_SEEN = -(1 << 63)  # no length, and no number that is taken
 TABLE = struct(count="i8", frame="i8")  # followed by `count` pointers to variants
 # names: of the parameters (null: not by keyword), defaults: of those that have one; limit: how many
-# may be given by position; exact: with so many arguments by position there is nothing to bind.
+# may be given by position; exact: with so many arguments by position there is nothing to bind;
+# rest: whether there are `*args`, which take what more is given.
 RECORD = struct(
     table="u8", active="i8", slow="u8", failed="u8",
-    names="u8", defaults="u8", count="i8", limit="i8", exact="i8",
+    names="u8", defaults="u8", count="i8", limit="i8", exact="i8", rest="i8",
 )  # fmt: skip
 PARAMETERS = 32  # calls of functions with more are not bound natively
 STORE = 32  # bytes of one scalar's storage: the largest NumPy scalar is complex256

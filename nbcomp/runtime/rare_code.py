@@ -39,14 +39,20 @@ def _null(f: Function) -> Value:
 
 def _bind() -> str:
     """Arguments in the order of the parameters, from positions, keywords and defaults: 1, or 0 when
-    they do not fit (or there are no parameters to go by)."""
-    f = Function("bind", "i64", record="ptr", args="ptr", count="i64", names="ptr", bound="ptr")
+    they do not fit (or there are no parameters to go by).  What `*args` gets is a new tuple, which
+    is put at `rest`, too."""
+    f = Function(
+        "bind", "i64",
+        record="ptr", args="ptr", count="i64", names="ptr", bound="ptr", rest="ptr",
+    )  # fmt: skip
     record, bound, names = f["record"], f["bound"], f["names"]
     known, total = record.field(RECORD, "names"), record.field(RECORD, "count")
-    f.goto_if(known.is_(0) | (f["count"] > record.field(RECORD, "limit")), "fail")
+    limit = record.field(RECORD, "limit")
+    more = f["count"] > limit
+    f.goto_if(known.is_(0) | (more & record.field(RECORD, "rest").is_(0)), "fail")
     with f.count(total) as i:
         bound.set_item(i, _null(f))
-    with f.count(f["count"]) as i:
+    with f.count(f.select(more, limit, f["count"])) as i:
         bound.set_item(i, f["args"].item(i))
     f.goto_if(names.is_(0), "defaults")
     with f.count(call(f, "PyTuple_Size", "i64", names)) as i:
@@ -65,6 +71,11 @@ def _bind() -> str:
         default = record.field(RECORD, "defaults").item(i)
         f.goto_if(default.is_(0), "fail")
         bound.set_item(i, default)
+    with f.when(more):  # `*args` comes after what may be given by position
+        made = f.call("arguments", "ptr", f["args"].at(limit * 8), f["count"] - limit)
+        f.goto_if(made.is_(0), "fail")
+        bound.set_item(limit, made)
+        f["rest"].store(made)
     f.give(1)
     f.label("fail")
     f.give(0)

@@ -27,6 +27,8 @@ from nbcomp.schedule.language import Step
 from nbcomp.schedule.rewriting import constant_extent, find, loop_names
 from nbcomp.sizes import Size
 
+FLIGHT = 4  # vectors of sums that are added to at a time, to hide the latency of an addition
+SHORT = 4  # terms at a time that are written out
 LINE = 64  # bytes between rows of a copy beyond their length, so that they are not all in one set
 
 
@@ -260,7 +262,8 @@ class Blocker:
         for var in (*rows, columns[0], columns[1]):
             self.do("unroll", var)
         self.do("vectorize", columns[2])
-        self.do("vectorize", shared)
+        sums = min(part.height, self.how.height) * min(part.width, self.how.width)
+        self.do("vectorize", shared, unroll=max(FLIGHT // sums, 1))
 
     def blocks_of(self, loops: list[str], extent: int, by: int) -> list[str]:
         """The loops over blocks of tiles, if there are to be any."""
@@ -298,6 +301,8 @@ class Blocker:
             self.do("pad", self.sum_in(shared).buffer.name, vectors * self.how.lanes)
         for var in rows:
             self.do("unroll", var)
+        if cut and self.how.depth <= SHORT and self.product.depth % self.how.depth == 0:
+            self.do("unroll", shared)
         for var in columns:
             if self.how.instruction and var == columns[1]:
                 self.instruct(var, width)

@@ -32,7 +32,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.loop.intrinsics import INTRINSICS, dots, operands, terms
 from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
-from nbcomp.schedule.blocking import LINE, Blocker, Blocking, Factor, Product
+from nbcomp.schedule.blocking import LINE, SHORT, Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.rewriting import NEAR, find, loop_names
 from nbcomp.sizes import Size, hint
@@ -48,6 +48,7 @@ DOTS = 16  # rows, up to which turning the right operand costs more than adding 
 NARROW = 16  # columns, up to which vectors of them would be half empty
 TILE = 16  # rows, columns and groups of terms of an instruction on tiles
 FITTING = 4  # vectors of columns that are one tile
+LONG = 16  # vectors of a row of the right operand that are worth a sum of their own
 SQUARE = 4  # rows and columns of a tile of dot products
 FEW = 12  # tiles of rows that are few
 DEPTH = 2048  # bytes of a block along the sum
@@ -344,7 +345,7 @@ def blocking_for(product: Product, machine: Machine, decide: Decide = usual) -> 
         return _open_rows(product, machine, decide)
     tile = _tile(product, machine, decide)
     if not product.rows:
-        return _dots(product, tile, machine, decide) if _along(product) else tile
+        return (_dots if _along(product) else _one_row)(product, tile, machine, decide)
     walk = _walk(product, tile, machine)
     walk = decide(f"walk of {product.rows}, {product.columns}", walk, tuple(WALKS))
     return WALKS[walk](product, tile, machine, decide)
@@ -458,10 +459,33 @@ def _dots(product: Product, tile: Blocking, machine: Machine, decide: Decide) ->
     """Tiles of single elements, whose lanes are terms of the sum."""
     height = min(tile.height, SQUARE)
     most = min(SQUARE * SQUARE // height, product.width)
-    if _pages_apart(product.right):
+    if _streams(product, tile, machine):
+        most = 1
+    elif _pages_apart(product.right):
         most = min(most, SQUARE)
     width = -(-product.width // -(-product.width // most)) if product.width < 4 * most else most
     return replace(tile, walk="dots", height=height, width=width)
+
+
+def _streams(product: Product, tile: Blocking, machine: Machine) -> bool:
+    """Whether the right operand, read once, comes from beyond the second cache: it is then read as
+    it lies in memory, one long row after another, which is what CPUs foresee."""
+    size = product.width * product.depth * _size(product)
+    return not product.rows and size > machine.l2 and product.depth >= LONG * tile.lanes
+
+
+def _one_row(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
+    """One row of the result: rows of a large right operand are walked a few at a time, as far as
+    a core's columns reach."""
+    if product.width * product.depth * _size(product) <= machine.l2:
+        return tile
+    width = min(FITTING * tile.lanes, tile.width)
+    panels = -(-product.width // width)
+    columns = max(panels // machine.cores, 1)
+    options = among(columns, (2, 4, 8, 16, 32), panels)
+    columns = decide(f"panels of {product.columns} in a block", columns, options)
+    depth = _depth(product, SHORT, decide)
+    return replace(tile, width=width, depth=depth, columns=columns)
 
 
 def _collide(product: Product) -> bool:

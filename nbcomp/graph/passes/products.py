@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from nbcomp.graph.ir import Graph, Node, apply, rewrite
-from nbcomp.graph.op import REGISTRY, Contract, Elementwise
+from nbcomp.graph.op import REGISTRY, Contract, Elementwise, View
 from nbcomp.graph.passes import product_cost
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.graph.passes.product_cost import CLOCK, Product
@@ -72,6 +72,21 @@ def product_of(node: Node, graph: Graph) -> Product:
     return Product(batch, rows, inner, columns, size, turned, follows)
 
 
+def _in_memory(node: Node, graph: Graph) -> bool:
+    """Whether the right operand of one row is read as it is in memory.
+
+    What is computed for this product alone is read once, as it is computed; rows that are added to
+    sums in the nearest cache need no tiles.
+    """
+    right = node.inputs[1]
+    base = right
+    while isinstance(base.op, View):
+        base = base.inputs[0]
+    if isinstance(base.op, Elementwise) and len(graph.users[base]) == 1:
+        return False
+    return _turned(right) or right.type.nbytes > host().l2
+
+
 def _turned(node: Node) -> bool:
     """Whether a right operand lies along the sum."""
     strides = element_strides(node)
@@ -125,7 +140,7 @@ def _chosen(graph: Graph, loops: Callable[[Node], bool]) -> Graph:
         if not loops(node):
             return None
         several = [n > 1 for n in node.shape[-2:]]
-        if all(several) or (several[1] and _turned(node.inputs[1])):
+        if all(several) or (several[1] and _in_memory(node, graph)):
             return replace(node, op=replace(node.op, generated=True), inputs=inputs)
         return _as_sum(node, *inputs)
 
