@@ -121,8 +121,9 @@ export function roofline(
   const top = Math.max(...roofs.map(r => r.ceiling ?? 0));
   const slopes = roofs.map(r => r.slope ?? 0).filter(Boolean);
   const ridges = slopes.map(slope => top / slope);
-  const x = logScale([...dots.map(d => d.x), ...ridges, ...ridges.map(r => r * 4)], 64, WIDTH - 16);
-  const y = logScale([...dots.map(d => d.y), top], height - 40, 14);
+  // Two decades below the top are shown at least, so that slopes have room for their names.
+  const x = logScale([...dots.map(d => d.x), ...ridges.map(r => r / 12), ...ridges.map(r => r * 4)], 64, WIDTH - 16);
+  const y = logScale([...dots.map(d => d.y), top, top / 100], height - 40, 14);
   const line = (roof: Roof): SVGElement[] => {
     const ceiling = roof.ceiling ?? top;
     const left = roof.slope ? Math.max(x.low, y.low / roof.slope) : x.low;
@@ -130,7 +131,9 @@ export function roofline(
     const [x1, x2] = [x.at(left), x.at(right)];
     const [y1, y2] = roof.slope ? [y.at(left * roof.slope), y.at(right * roof.slope)] : [y.at(ceiling), y.at(ceiling)];
     const angle = (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI;
-    const [lx, ly] = roof.slope ? [x1 + 34, y1 + ((y2 - y1) * 34) / (x2 - x1)] : [x2, y2];
+    // Names of slopes, which may lie close together, at different heights.
+    const share = 0.08 + 0.23 * (slopes.indexOf(roof.slope ?? 0) % 4);
+    const [lx, ly] = roof.slope ? [x1 + share * (x2 - x1), y1 + share * (y2 - y1)] : [x2, y2];
     return [
       s('line', { class: 'nbx-roof', x1, y1, x2, y2 }),
       s(

@@ -1,17 +1,17 @@
 /**
- * One source, many CPUs: the same kernel for two processors side by side, each timed where this
- * machine can run it. Knows the `cpus` of kernels.
+ * One source, many CPUs: the whole program for each, timed where this machine can run it, and the
+ * same kernel for two of them side by side. Knows the `cpus` of a payload and of its kernels.
  */
 
-import { bars, figure } from './charts.js';
+import { figure, table } from './charts.js';
 import type { Context } from './context.js';
 import { h, keepKeys, visible } from './dom.js';
 import { copyButton, tools } from './files.js';
-import { seconds } from './format.js';
+import { digits, seconds } from './format.js';
 import { lineNote } from './levels.js';
 import type { Section } from './line.js';
 import { Listing } from './listing.js';
-import type { Cpu, Kernel } from './schema.js';
+import type { Cpu, CpuRow, Kernel } from './schema.js';
 import type { View } from './views.js';
 
 /** Two processors beside each other. */
@@ -19,7 +19,7 @@ export const CPUS: View = {
   name: 'cpus',
   title: 'CPUs',
   sections: [],
-  has: payload => !!payload.kernels?.some(kernel => kernel.cpus?.length),
+  has: payload => !!payload.cpus?.length || !!payload.kernels?.some(kernel => kernel.cpus?.length),
   make: context => new Cpus(context).node
 };
 
@@ -32,6 +32,7 @@ class Cpus {
     this.kernels = context.kernels.filter(k => k.cpus?.length);
     const names = this.kernels.map(k => k.name);
     const chooser = select('Kernel', names, 0, index => this.choose(index));
+    this.node.append(...programs(context.payload.cpus));
     this.node.append(h('div', { class: 'nbx-bar' }, names.length > 1 ? chooser : h('h3', { class: 'nbx-title' }, visible(names[0] ?? ''))), this.body);
     this.choose(0);
   }
@@ -42,11 +43,8 @@ class Cpus {
     if (!kernel) {
       return;
     }
-    const timed = cpus.filter(cpu => cpu.seconds);
-    const rows = timed.map(cpu => ({ name: cpu.name, value: cpu.seconds ?? null, words: seconds(cpu.seconds), note: cpu.note }));
-    const times = figure('Time on this machine', '', bars(rows));
-    const two = h('div', { class: 'nbx-two' }, this.side(cpus, 0), this.side(cpus, Math.min(cpus.length - 1, Math.max(1, timed.length - 1))));
-    this.body.replaceChildren(...(rows.length ? [times] : []), two);
+    const two = h('div', { class: 'nbx-two' }, this.side(cpus, 0), this.side(cpus, Math.min(cpus.length - 1, 1)));
+    this.body.replaceChildren(two);
   }
 
   private side(cpus: readonly Cpu[], start: number): HTMLElement {
@@ -75,6 +73,23 @@ class Cpus {
     show(start);
     return pane;
   }
+}
+
+/** The whole program on every processor: the time where it runs here, vectors and instructions. */
+function programs(rows: readonly CpuRow[] = []): HTMLElement[] {
+  const own = rows[0]?.seconds;
+  const width = ({ vector_bits: bits = 0 }: CpuRow): string => (bits < 0 ? 'scalable' : bits ? `${bits} bits` : 'none');
+  const cells = rows.map(row => [
+    visible(row.name),
+    row.seconds ? seconds(row.seconds) : 'not run here',
+    row.seconds && own ? `${digits(row.seconds / own)}×` : '',
+    width(row),
+    row.in_loops ? row.in_loops.toLocaleString('en') : '',
+    visible(row.note ?? '')
+  ]);
+  const head = ['CPU', 'time', "of this machine's", 'vectors', 'instructions in loops', ''];
+  const about = 'The whole program, compiled for each; timed where this machine can run it';
+  return rows.length ? [figure('One source, many CPUs', about, table(head, cells, [1, 2, 3, 4]))] : [];
 }
 
 function select(label: string, names: readonly string[], index: number, act: (index: number) => void): HTMLSelectElement {

@@ -5,7 +5,7 @@
 
 import { bars, curve, figure, roofline, table, word, type Roof } from './charts.js';
 import type { Context } from './context.js';
-import { h, s, visible, type Child } from './dom.js';
+import { h, prose, s, visible, type Child } from './dom.js';
 import { bytes, digits, percent, seconds, si } from './format.js';
 import type { Buffer, Machine, Memory, Numbers, Payload } from './schema.js';
 import type { View } from './views.js';
@@ -75,7 +75,7 @@ function kernelNumbers({ numbers, kernels = [] }: Payload): HTMLElement | null {
     return null;
   }
   const cells = rows.map(k => [
-    kernelName(k.kernel, kernels.findIndex(other => other.name === k.kernel)),
+    kernelName(k.kernel, kernels.find(other => other.name === k.kernel)?.number ?? -1),
     seconds(k.seconds),
     si(k.operations),
     k.bytes ? bytes(k.bytes) : '–',
@@ -108,7 +108,7 @@ function roof({ numbers, kernels = [] }: Payload): HTMLElement | null {
   const dots = rows
     .filter(k => k.intensity && k.flops_per_second)
     .map(k => {
-      const number = Math.max(0, kernels.findIndex(other => other.name === k.kernel));
+      const number = kernels.find(other => other.name === k.kernel)?.number ?? 0;
       return { name: k.kernel, x: k.intensity!, y: k.flops_per_second!, number };
     });
   const roofs = machine ? limits(machine) : [];
@@ -174,9 +174,9 @@ function instructions({ kernels = [], help = {} }: Payload): HTMLElement | null 
 
 /** A list of numbers of instructions, with the help of each kind. */
 function explained(value: string, help: NonNullable<Payload['help']>): Child[] {
-  return value.split(/([a-z]+)/).map(part => {
+  return value.split(/((?<![`\w-])[a-z]+(?![`\w]))/).flatMap((part): Child[] => {
     const known = Object.prototype.hasOwnProperty.call(help, `kind:${part}`) ? help[`kind:${part}`] : undefined;
-    return known ? h('span', { class: 'nbx-helped', title: visible(known.text) }, part) : visible(part);
+    return known ? [h('span', { class: 'nbx-helped', title: visible(known.text) }, part)] : prose(part);
   });
 }
 
@@ -190,7 +190,7 @@ function stages({ stages: rows = [] }: Payload): HTMLElement | null {
   return rows.length ? figure('Compile time', `${seconds(total)} in all`, bars(made)) : null;
 }
 
-function provenance({ provenance: rows = [] }: Payload): HTMLElement | null {
+function provenance({ provenance: rows = [], kernels = [] }: Payload): HTMLElement | null {
   const sum = (of: (row: (typeof rows)[number]) => number): number => rows.reduce((n, r) => n + of(r), 0);
   const [mapped, all] = [sum(r => r.mapped), sum(r => r.in_loop)];
   if (!all) {
@@ -200,7 +200,7 @@ function provenance({ provenance: rows = [] }: Payload): HTMLElement | null {
     name: r.kernel,
     value: r.in_loop ? r.mapped / r.in_loop : 0,
     words: `${r.mapped} of ${r.in_loop}`,
-    number: i
+    number: kernels.find(k => k.name === r.kernel)?.number ?? i
   }));
   const about = `${percent(mapped / all)} of the ${all} instructions in loops come from a known line or are a named part of the compiler's own`;
   return figure('Provenance', about, bars(made, { value: 1, words: 'all of them' }));

@@ -47,9 +47,16 @@ export class Places {
     return Array.from({ length: last - at.line + 1 }, (_, i) => at.line + i);
   }
 
-  /** The trace of a line of the user's source. */
+  /**
+   * The trace of a line of the user's source: the expressions that begin on it, or else the
+   * smallest ones that reach over it. A whole loop, say, is at its first line.
+   */
   ofLine(line: number): Trace {
-    return { places: this.onLine.get(line) ?? [], lines: [line], construct: -1 };
+    const over = this.onLine.get(line) ?? [];
+    const begun = over.filter(place => this.all[place]!.line === line);
+    const least = Math.min(...over.map(place => this.lines(place).length));
+    const places = begun.length ? begun : over.filter(place => this.lines(place).length === least);
+    return { places, lines: [line], construct: -1 };
   }
 
   /** The trace of something that names places, and maybe a line or a construct. */
@@ -57,7 +64,7 @@ export class Places {
     const list = (typeof places === 'number' ? [places] : places ?? []).filter(p => p in this.all);
     const lines = list.length ? list.flatMap(p => this.lines(p)) : line ? [line] : [];
     return list.length || lines.length || construct >= 0
-      ? { places: list, lines: [...new Set(lines)], construct }
+      ? { places: list, lines: [...new Set(lines)].sort((a, b) => a - b), construct }
       : NOTHING;
   }
 }

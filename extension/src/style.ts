@@ -231,7 +231,7 @@ ${GROUPS.join('\n')}
 .nbx-kernel-name { display: inline-flex; gap: 6px; align-items: center; }
 .nbx-fact-lists { display: flex; flex-wrap: wrap; gap: 12px 36px; font-size: 12px; }
 .nbx .nbx-facts dl { display: grid; grid-template-columns: auto 1fr; gap: 1px 14px; margin: 4px 0 0; }
-.nbx .nbx-facts dt { color: var(--nbx-faint); font-weight: 400; margin: 0; }
+.nbx .nbx-facts dt { white-space: nowrap; color: var(--nbx-faint); font-weight: 400; margin: 0; }
 .nbx .nbx-facts dd { margin: 0; font-variant-numeric: tabular-nums; }
 
 /* passes, decisions, processors, history */

@@ -17,6 +17,13 @@ test('a source line chooses all places on it', () => {
   assert.deepEqual(places.ofLine(9), { places: [], lines: [9], construct: -1 });
 });
 
+test('what reaches over many lines is at its first one, unless there is nothing smaller', () => {
+  const loops = new Places({ places: [{ line: 2, end_line: 6 }, { line: 3 }, { line: 4, end_line: 6 }] });
+  assert.deepEqual(loops.ofLine(2).places, [0]);
+  assert.deepEqual(loops.ofLine(3).places, [1]);
+  assert.deepEqual(loops.ofLine(5).places, [2]);
+});
+
 test('the same expression is nearer than the same line', () => {
   const selection = new Selection();
   selection.hover(places.trace(0));

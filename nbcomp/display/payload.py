@@ -14,7 +14,7 @@ from typing import Any
 
 from nbcomp.display.help import construct_help, help_for, kind_help, notation
 from nbcomp.display.picture.boxes import Drawing
-from nbcomp.display.view.cpus import on_each
+from nbcomp.display.view.cpus import cpu_name, on_each
 from nbcomp.display.view.kernels import KernelRow, kernel_facts
 from nbcomp.display.view.measured import measured_data, measured_pass
 from nbcomp.display.view.passes import PassRow
@@ -77,6 +77,8 @@ class _Payload:
             data["source"] = self.source()
         if view.history:
             data["history"] = asdict(view.history)
+        if view.cpus:
+            data["cpus"] = list(_cpus(view))
         if view.stale:
             data["stale"] = list(view.stale)
         if view.id:
@@ -136,19 +138,12 @@ class _Payload:
         return data
 
     def on_cpus(self, kernel: KernelRow) -> Iterator[dict[str, Any]]:
-        """The kernel's machine code on each CPU, as much of each as fits.
-
-        Only the whole program is timed, so a kernel by itself has its seconds if it is all of it.
-        """
-        alone = sum(bool(k.levels) for k in self.view.kernels) == 1
-        times = {f"{c.name} ({c.title})": c.timing for c in self.view.cpus}
+        """The kernel's machine code on each CPU, as much of each as fits."""
         for found in on_each(self.view.cpus, kernel.name):
             if self.others.spent:
                 return
-            timing = times[found.name] if alone else None
             yield {
                 "name": found.name,
-                "seconds": timing.median if timing else None,
                 "note": found.note,
                 "text": self.text(found.listing, self.others, 0.25),
             }
@@ -214,6 +209,20 @@ def _diffs(row: PassRow, left: Budget) -> Iterator[tuple[str, list[str]]]:
             yield kernel, [line.text for line in kept.lines] + more
 
 
+def _cpus(view: View) -> Iterator[dict[str, Any]]:
+    """The whole program on each CPU: its time where this machine can run it."""
+    for row in view.cpus:
+        yield {
+            "name": cpu_name(row),
+            "seconds": row.timing.median if row.timing else None,
+            "low": row.timing.low if row.timing else None,
+            "high": row.timing.high if row.timing else None,
+            "note": row.note if row.same else f"WRONG ANSWER {row.note}".strip(),
+            "vector_bits": row.vector_bits,
+            "in_loops": row.in_loops,
+        }
+
+
 def _operators(view: View) -> Iterable[str]:
     graphs: list[Graph] = [graph for part in view.parts for graph in (part.captured, part.graph)]
     return dict.fromkeys(node.op.name for graph in graphs for node in graph.nodes)
@@ -221,6 +230,8 @@ def _operators(view: View) -> Iterable[str]:
 
 def _plain(value: Any) -> Any:
     """JSON has lists rather than tuples, and no NaN or infinity: those become null."""
+    if type(value) is int or value is None:  # most of them
+        return value
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):

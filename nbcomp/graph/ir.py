@@ -80,9 +80,16 @@ def told_apart(first: Node, second: Node) -> tuple[str, str]:
     lines = [n.location.line if n.location else 0 for n in (first, second)]
     if all(lines) and lines[0] != lines[1]:
         return f"{one} of line {lines[0]}", f"{other} of line {lines[1]}"
+    if first.layers and second.layers and first.layers != second.layers:
+        return f"{one} in {_layer(first)}", f"{other} in {_layer(second)}"
     if first.op.name != second.op.name:
         return f"{one} ({first.op.name})", f"{other} ({second.op.name})"
     return one, f"the next {other}"
+
+
+def _layer(node: Node) -> str:
+    """The innermost of the user's modules a node is computed by: "blocks.0"."""
+    return node.layers[-1].partition(":")[0]
 
 
 def apply(op: Op, *inputs: Node, name: str = "") -> Node:

@@ -47,6 +47,10 @@ class Code(Protocol):
     def known(self) -> bool:
         """Whether nothing had to be compiled."""
 
+    @property
+    def bulk(self) -> int:
+        """Characters of the text it was generated as: what its other texts cost goes with that."""
+
     def text(self, level: str) -> str:
         """One of the target's levels as text; raises ValueError for another."""
 

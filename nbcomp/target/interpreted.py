@@ -26,6 +26,11 @@ class InterpretedCode:
     stages: tuple[Stage, ...]
     known: bool = False
 
+    @property
+    def bulk(self) -> int:
+        """It was made from nothing but the loops."""
+        return 0
+
     def text(self, level: str) -> str:
         """The loops: there is nothing below them."""
         raise ValueError(f"no level {level!r}: the interpreted target ends with the loops")

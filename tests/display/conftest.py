@@ -70,6 +70,7 @@ class Kernel:
     kernel: loop.Kernel
     texts: dict[str, str]
     asked: list[str] = field(default_factory=list)
+    code: Any = field(default_factory=lambda: SimpleNamespace(bulk=9))
 
     def listing(self, level: str) -> Listing:
         self.asked.append(level)

@@ -44,7 +44,10 @@ def test_every_form_has_the_cpus(table: CpuTable) -> None:
         assert any(key.startswith(f"{prefix}:") for key in data[MIME]["help"])
         assert row.title in data["text/html"]
         assert row.name in data["text/plain"]
-    assert kernel["cpus"][0]["seconds"] == pytest.approx(table.rows[0].timing.median, abs=1e-8)  # type: ignore[union-attr]
+    (own, *_) = rows = data[MIME]["cpus"]
+    assert [row["name"] for row in rows] == [f"{row.name} ({row.title})" for row in table]
+    assert own["seconds"] == pytest.approx(table.rows[0].timing.median, abs=1e-8)  # type: ignore[union-attr]
+    assert [row["seconds"] is not None for row in rows] == [row.timing is not None for row in table]
 
 
 @pytest.mark.parametrize("name", OTHERS)

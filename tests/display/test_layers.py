@@ -125,3 +125,10 @@ def test_a_large_layer_gives_way_to_its_own() -> None:
 def test_functions_have_no_layers() -> None:
     graph = nbcomp.compile(lambda x: np.tanh(x) + 1, X).captured
     assert not layers(graph)
+
+
+def test_parameters_of_large_networks_are_in_the_boxes_that_need_them() -> None:
+    compiled = nbcomp.compile(Net(16, LARGEST // 8), np.ones((4, 16), np.float32))
+    for drawing in (draw(compiled.captured), draw(compiled.graph, compiled.groups)):
+        inputs = [box.title for box in drawing.boxes if box.kind == "input"]
+        assert inputs in (["x"], [])

@@ -72,6 +72,17 @@ FULL: dict[str, Any] = {
             ],
         }
     ],
+    "cpus": [
+        {
+            "name": "SSE2",
+            "seconds": 1e-4,
+            "low": 9e-5,
+            "high": 2e-4,
+            "note": "",
+            "vector_bits": 128,
+            "in_loops": 9,
+        }
+    ],
     "passes": [
         {
             "name": "fuse",

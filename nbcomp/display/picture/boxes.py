@@ -12,9 +12,11 @@ from typing import Literal
 import numpy as np
 
 from nbcomp.display.picture.ranks import Point
-from nbcomp.graph.ir import Node
+from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Contract, Input, Library
+from nbcomp.loop.grammar import Kernel
 from nbcomp.record import Location
+from nbcomp.types import TensorType
 
 TITLE = 7.3  # width of a character of a title and of the smaller texts, in pixels
 SMALL = 6.1
@@ -38,6 +40,11 @@ class Box:
     group: int = -1
     line: int = 0  # of the user's source
     places: tuple[Location, ...] = ()  # all of it
+
+    def at(self, x: float, y: float) -> Box:
+        """The same elsewhere."""
+        texts = (self.kind, self.title, self.detail, self.tip)  # `replace` takes five times as long
+        return Box(*texts, self.width, self.height, x, y, self.group, self.line, self.places)
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,11 @@ class Wire:
     label: str = ""
     label_at: Point = (0.0, 0.0)
     arrow: bool = True
+
+    def moved(self, dx: float, dy: float) -> Wire:
+        """The same elsewhere."""
+        (x, y), points = self.label_at, tuple([(x + dx, y + dy) for x, y in self.points])
+        return Wire(points, self.label, (x + dx, y + dy), self.arrow)
 
 
 @dataclass(frozen=True)
@@ -100,11 +112,18 @@ def op_title(node: Node) -> str:
     literals = [_literal(n) if inline(n) else "·" for n in node.inputs]
     words = literals if any(w != "·" for w in literals) else []
     for key, value in node.op.attributes().items():
-        if value is not False and value != ():
+        if value is not None and value is not False and value != () and not _is_program(value):
             text = f"<array {value.shape}>" if isinstance(value, np.ndarray) else str(value)
             text = text[1:-2] if text.endswith(",)") else text
             words.append(key if value is True else f"{key}={text}")
     return short(f"{node.op.name}({', '.join(words)})" if words else node.op.name, 34)
+
+
+def _is_program(value: object) -> bool:
+    """Whether an attribute is a type, a graph or loops: these are shown elsewhere."""
+    return isinstance(value, (TensorType, Graph, Kernel)) or (
+        isinstance(value, tuple) and any(map(_is_program, value))
+    )
 
 
 def node_box(node: Node, group: int = -1, prefix: str = "") -> Box:

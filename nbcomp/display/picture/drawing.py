@@ -30,11 +30,12 @@ from nbcomp.display.picture.clusters import Cluster, kernels, layers, lines, num
 from nbcomp.display.picture.layout import Layout, layout
 from nbcomp.display.picture.ranks import Link
 from nbcomp.graph.ir import Graph, Node
-from nbcomp.graph.op import Constant, Input
+from nbcomp.graph.op import Constant, Input, View
 from nbcomp.graph.passes.groups import Group
 
 LARGEST = 300  # nodes drawn one by one
 MARGIN = 14.0
+NAME = 6.6  # width of a character of a frame's name, which has a sign before it
 HEADER = 24.0  # the strip of a cluster's frame that holds its name
 
 
@@ -59,10 +60,10 @@ def stacked(drawings: Sequence[Drawing], groups: Sequence[int] = ()) -> Drawing 
         dx = (width - d.width) / 2
         for b in d.boxes:
             group = b.group + before if b.group >= 0 else b.group
-            boxes.append(replace(b, x=b.x + dx, y=b.y + height, group=group))
+            boxes.append(replace(b.at(b.x + dx, b.y + height), group=group))
         for f in d.frames:
             frames.append(replace(f, x=f.x + dx, y=f.y + height, group=f.group + before))
-        wires += [_moved(w, dx, height) for w in d.wires]
+        wires += [w.moved(dx, height) for w in d.wires]
         height += d.height
         before += groups[number] if groups else len(d.frames)
     summary = " ".join(d.summary for d in drawings)
@@ -151,7 +152,7 @@ def _inside(cluster: Cluster) -> _Inside:
         scene.connect(place[node], hands[node], str(node.type))
     placed, wires = scene.place()
     title = cluster.name
-    width = max(placed.width, (len(title) + len(cluster.kind) + 3) * SMALL) + 2 * MARGIN
+    width = max(placed.width, (len(title) + len(cluster.kind) + 5) * NAME) + 2 * MARGIN
     dx = (width - placed.width) / 2
     # The first and the last gap of the layout lie between the ports and the nodes: room for the
     # header.
@@ -161,17 +162,12 @@ def _inside(cluster: Cluster) -> _Inside:
     boxes = []
     for box, (x, y) in zip(scene.boxes, placed.centres, strict=True):
         if isinstance(box, Box):
-            boxes.append(replace(box, x=x - box.width / 2 + dx, y=y - box.height / 2 + dy))
+            boxes.append(box.at(x - box.width / 2 + dx, y - box.height / 2 + dy))
 
     def ports(of: dict[Node, int]) -> dict[Node, float]:
         return {n: placed.centres[i][0] + dx - width / 2 for n, i in of.items()}
 
-    return _Inside(frame, boxes, [_moved(w, dx, dy) for w in wires], ports(reads), ports(hands))
-
-
-def _moved(wire: Wire, dx: float, dy: float) -> Wire:
-    points = tuple((x + dx, y + dy) for x, y in wire.points)
-    return replace(wire, points=points, label_at=(wire.label_at[0] + dx, wire.label_at[1] + dy))
+    return _Inside(frame, boxes, [w.moved(dx, dy) for w in wires], ports(reads), ports(hands))
 
 
 def _nested(graph: Graph, clusters: Sequence[Cluster]) -> Drawing:
@@ -218,14 +214,15 @@ def _assemble(scene: _Scene, insides: dict[int, _Inside]) -> Drawing:
     for i, (box, (x, y)) in enumerate(zip(scene.boxes, placed.centres, strict=True)):
         if box is None:
             continue
-        at = replace(box, x=x - box.width / 2 + MARGIN, y=y - box.height / 2 + MARGIN)
+        left, top = x - box.width / 2 + MARGIN, y - box.height / 2 + MARGIN
+        at = box.at(left, top) if isinstance(box, Box) else replace(box, x=left, y=top)
         if isinstance(at, Box):
             boxes.append(at)
             continue
         frames.append(at)
-        boxes += [replace(b, x=b.x + at.x, y=b.y + at.y) for b in insides[i].boxes]
-        wires += [_moved(w, at.x - MARGIN, at.y - MARGIN) for w in insides[i].wires]
-    moved = tuple(_moved(w, MARGIN, MARGIN) for w in wires)
+        boxes += [b.at(b.x + at.x, b.y + at.y) for b in insides[i].boxes]
+        wires += [w.moved(at.x - MARGIN, at.y - MARGIN) for w in insides[i].wires]
+    moved = tuple(w.moved(MARGIN, MARGIN) for w in wires)
     size = (placed.width + 2 * MARGIN, placed.height + 2 * MARGIN)
     return Drawing(*size, tuple(boxes), tuple(frames), moved, "")
 
@@ -250,6 +247,7 @@ def _collapsed(graph: Graph, clusters: Sequence[Cluster]) -> Drawing:
         size = (width, 2 * LINE + 9)
         place = scene.add(Box("group", title, detail, tip, *size, group=group, places=places))
         maker.update(dict.fromkeys(nodes, place))
+    _absorb(graph, maker)
     for node in graph.nodes:
         if node not in maker and not inline(node):
             maker[node] = scene.add(node_box(node))
@@ -263,3 +261,14 @@ def _collapsed(graph: Graph, clusters: Sequence[Cluster]) -> Drawing:
                 maker[node], scene.add(result_box(i, len(graph.outputs), node)), str(node.type)
             )
     return _assemble(scene, {})
+
+
+def _absorb(graph: Graph, maker: dict[Node, int]) -> None:
+    """Parameters and views that only one box needs are in it: what comes before the first layer of
+    a large network would be wider than the network."""
+    known = {*maker, *graph.outputs}
+    for node in reversed(graph.nodes):
+        own = isinstance(node.op, (View, Constant)) or (isinstance(node.op, Input) and node.layers)
+        users = {maker.get(user, -1) for user in graph.users[node]}
+        if own and node not in known and len(users) == 1 and -1 not in users:
+            maker[node] = users.pop()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nbcomp.display.picture.coordinates import coordinates
 from nbcomp.display.picture.order import initial_order, reduce_crossings
@@ -40,6 +41,17 @@ def layout(
     """
     if not sizes:
         return Layout((), (), 0.0, 0.0)
+    return _layout(tuple(sizes), tuple(links), frozenset(top), frozenset(bottom), gap)
+
+
+@lru_cache(maxsize=256)  # the layers of a network look alike
+def _layout(
+    sizes: tuple[Point, ...],
+    links: tuple[Link, ...],
+    top: frozenset[int],
+    bottom: frozenset[int],
+    gap: Point,
+) -> Layout:
     graph = layered(sizes, links, set(top), set(bottom))
     initial_order(graph)
     reduce_crossings(graph)

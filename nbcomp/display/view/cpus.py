@@ -77,10 +77,15 @@ def _cells(row: Cpu, own: Timing | None) -> tuple[str, ...]:
     )
 
 
+def cpu_name(row: Cpu) -> str:
+    """A CPU by its short and its long name."""
+    return f"{row.name} ({row.title})"
+
+
 def on_each(cpus: Iterable[Cpu], kernel: str) -> Iterator[CpuKernel]:
     """The machine code of a kernel on every CPU that has some."""
     for row in cpus:
         for found in row.compiled.kernels if row.compiled else ():
             if found.name == kernel:
                 listing = commented(found.listing("asm"))
-                yield CpuKernel(f"{row.name} ({row.title})", row.note, listing)
+                yield CpuKernel(cpu_name(row), row.note, listing)

@@ -34,6 +34,7 @@ class KernelRow:
     levels: tuple[str, ...]
     cost: int  # bytes of all that its calls touch, to compare kernels by
     calls: int
+    bulk: int  # characters its machine code was made from
     listing: Callable[[str], Listing] = field(compare=False)
 
     @property
@@ -86,6 +87,7 @@ def kernel_rows(compiled: Compiled, before: int = 0) -> list[KernelRow]:
                 levels=tuple(LEVELS) if kernel else (),
                 cost=_touched(kernel) * calls[group.name] if kernel else 0,
                 calls=calls[group.name],
+                bulk=kernel.code.bulk if kernel else 0,
                 listing=cache(partial(kernel_listing, kernel)) if kernel else _nothing,
             )
         )

@@ -44,13 +44,16 @@ class PassRow:
         )
 
 
-def pass_rows(trace: Trace, kernels: Collection[str]) -> list[PassRow]:
-    """The rows of all passes, in order; what changed is told of these kernels."""
-    return joined_rows(_row(snapshot, lines) for snapshot, lines in trace.changed(kernels))
+def pass_rows(trace: Trace, kernels: Collection[str], part: str = "") -> list[PassRow]:
+    """The rows of all passes, in order; what changed is told of these kernels.
+
+    part: what the graph is called, if it is one of several.
+    """
+    return joined_rows(_row(snapshot, lines, part) for snapshot, lines in trace.changed(kernels))
 
 
-def _row(snapshot: Snapshot, lines: Sequence[str]) -> PassRow:
-    """One pass over one kernel, or over the graph."""
+def _row(snapshot: Snapshot, lines: Sequence[str], part: str) -> PassRow:
+    """One pass over one kernel, or over a graph."""
     return PassRow(
         name=snapshot.name,
         level=snapshot.level,
@@ -58,7 +61,7 @@ def _row(snapshot: Snapshot, lines: Sequence[str]) -> PassRow:
         seconds=snapshot.seconds,
         added=sum(line.startswith("+") for line in lines),
         removed=sum(line.startswith("-") for line in lines),
-        diffs=((snapshot.kernel, tuple(lines)),) if lines else (),
+        diffs=((snapshot.kernel or part, tuple(lines)),) if lines else (),
     )
 
 

@@ -18,8 +18,10 @@ from nbcomp.record import Location, Remark, Trace
 
 
 class Code(Protocol):
-    """A kernel's machine code."""
+    """A kernel's machine code; bulk: characters of what it was made from."""
 
+    @property
+    def bulk(self) -> int: ...
     def listing(self, level: str) -> Listing: ...
 
 

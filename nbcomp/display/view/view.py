@@ -45,9 +45,11 @@ NOTHING = Measured()
 
 
 # Kernels whose machine code, and what passes changed in them, is shown unless all of it is asked
-# for: the costliest ones, and one less in programs of many.
+# for: the costliest ones, and one less in programs of many, of those that have no more than so many
+# characters of LLVM IR together; the costliest one if none is as small.
 DETAILED = 3
 MANY = 8
+BULK = 100_000
 
 
 @dataclass(frozen=True)
@@ -161,8 +163,9 @@ def _with_code(made: View, parts: tuple[Compiled, ...]) -> View:
         before += len(part.groups)
     shown = kernels if made.full else _costliest(kernels)
     names = {k.name for k in shown}
-    for part in parts:
-        passes = joined_rows(passes, pass_rows(part.trace, names))
+    for number, part in enumerate(parts, 1):
+        called = f"part {number}" if len(parts) > 1 else ""
+        passes = joined_rows(passes, pass_rows(part.trace, names, called))
     return replace(
         made,
         kernels=tuple(kernels),
@@ -175,7 +178,13 @@ def _with_code(made: View, parts: tuple[Compiled, ...]) -> View:
 def _costliest(kernels: Sequence[KernelRow]) -> Sequence[KernelRow]:
     """Those of which everything is shown: reading machine code takes time, a few do."""
     most = DETAILED if len(kernels) <= MANY else DETAILED - 1
-    return sorted(kernels, key=lambda k: -k.cost)[:most]
+    ordered = sorted(kernels, key=lambda k: -k.cost)
+    shown, left = list[KernelRow](), BULK
+    for kernel in ordered:
+        if kernel.bulk <= left and len(shown) < most:
+            shown.append(kernel)
+            left -= kernel.bulk
+    return shown or ordered[:1]
 
 
 def _fallback_view(

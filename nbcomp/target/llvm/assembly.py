@@ -202,7 +202,7 @@ class Flow:
 
     @staticmethod
     def _is(pattern: str, i: Instruction) -> bool:
-        return bool(re.match(pattern, i.mnemonic))
+        return _matches(pattern, i.mnemonic)
 
     @staticmethod
     def _certain(i: Instruction) -> bool:
@@ -299,6 +299,11 @@ class Flow:
         if not re.fullmatch(self.dialect.updates, i.mnemonic):
             return False
         return not ("xor" in i.mnemonic and len(set(i.operands)) == 1)
+
+
+@lru_cache(MANY)
+def _matches(pattern: str, mnemonic: str) -> bool:
+    return re.match(pattern, mnemonic) is not None
 
 
 def slot_of(operand: str) -> str:

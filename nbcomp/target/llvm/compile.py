@@ -239,6 +239,11 @@ class LlvmCode:
     asked: Asked | None = None  # what decides about sizes that are open
     features: frozenset[str] = frozenset()  # of the CPU
 
+    @property
+    def bulk(self) -> int:
+        """Characters of its LLVM IR."""
+        return len(self.machine.llvm_text)
+
     @cached_property
     def located(self) -> KernelCode:
         """The code as it was generated, with locations."""
