@@ -7,7 +7,7 @@ are drawn, or made from good ones by changing an answer or mixing two.  Knows no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,10 +16,12 @@ import numpy as np
 from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Kernel
 from nbcomp.machine import Machine
-from nbcomp.schedule.decisions import V, Value
-from nbcomp.schedule.default import default_schedule
+from nbcomp.options import EVERYTHING
+from nbcomp.schedule.decisions import Decide, V, Value
+from nbcomp.schedule.default import Step, schedule
 from nbcomp.schedule.language import Schedule, parse
 
+KEPT = 2000  # steps on kernels that are remembered
 NEAR = 0.7  # share of changes that go to a neighbouring number
 
 
@@ -40,6 +42,16 @@ class Candidate:
 Answer = Callable[[str, Any, Sequence[Any]], Any]
 
 
+@dataclass(eq=False)
+class _Asked:
+    """What a step of the rules asks of a kernel next, and what follows for each answer; at the end
+    the kernel that it makes.  Candidates mostly differ in what later steps ask."""
+
+    question: tuple[str, Any, Sequence[Any]] | None = None
+    answers: dict[Any, _Asked] = field(default_factory=dict)
+    kernel: Kernel | None = None
+
+
 class Space:
     """All candidates of a kernel on a machine.
 
@@ -50,6 +62,7 @@ class Space:
         self.kernel, self.machine = replace(kernel, notes=()), machine
         self.options: dict[str, Sequence[Value]] = {}
         self.usual: dict[str, Value] = {}
+        self.asked: dict[tuple[Step, Kernel], _Asked] = {}  # of steps that were taken before
 
     def default(self) -> Candidate:
         """What the kernel gets when nothing is tuned.  Raises NbcompError where that fails."""
@@ -89,8 +102,37 @@ class Space:
                 self.options[name], self.usual[name] = options, usual
             return taken[name]  # type: ignore[return-value]
 
-        kernel = default_schedule(self.kernel, self.machine, decide=decide)
+        if len(self.asked) > KEPT:
+            self.asked.clear()
+        kernel = self.kernel
+        for step in schedule(EVERYTHING, kernel):
+            kernel = self._stepped(step, kernel, decide)
         return Candidate(parse("\n".join(kernel.notes)), kernel, taken)
+
+    def _stepped(self, step: Step, kernel: Kernel, decide: Decide) -> Kernel:
+        """The kernel after a step of the rules; as before, where all its questions get answers that
+        they got before."""
+        first = known = self.asked.setdefault((step, kernel), _Asked())
+        while known.question is not None:
+            known = known.answers.setdefault(decide(*known.question), _Asked())
+        if known.kernel is None:
+            known, known.kernel = self._asking(step, kernel, decide, first)
+        return known.kernel
+
+    def _asking(
+        self, step: Step, kernel: Kernel, decide: Decide, known: _Asked
+    ) -> tuple[_Asked, Kernel]:
+        """Take a step, and note what it asks: where that ends, and the kernel."""
+
+        def noting(name: str, usual: V, options: Sequence[V]) -> V:
+            nonlocal known
+            value = decide(name, usual, options)
+            known.question = (name, usual, options)
+            known = known.answers.setdefault(value, _Asked())
+            return value
+
+        made = step(kernel, self.machine, noting)
+        return known, made
 
     # ----------------------------------------------------------------------------- variation
 

@@ -281,3 +281,19 @@ def test_the_order_of_pairs_beyond_the_noise() -> None:
     assert order_beyond([3, 3, 2, 1], shares, 1.02) == -1.0
     assert order_beyond([0, 0, 3, 2], shares, 1.02) == pytest.approx(3 / 5)
     assert math.isnan(order_beyond([1, 2], [1.0, 1.01], 1.02))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_remembered_of_the_rules_is_what_they_make(name: str) -> None:
+    space, rng = space_of(name), np.random.default_rng(8)
+    parents = [space.default().decisions]
+    for _ in range(12):
+        made = space.build(space.changed(parents[-1], rng))
+        if made is None:
+            continue
+        parents.append(made.decisions)
+
+        def again(name: str, usual: Any, options: Any, known: Any = made.decisions) -> Any:
+            return known[name]
+
+        assert str(default_schedule(space.kernel, MACHINE, decide=again)) == str(made.kernel)
