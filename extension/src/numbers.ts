@@ -6,13 +6,15 @@
 import { bars, curve, figure, roofline, table, word, type Roof } from './charts.js';
 import type { Context } from './context.js';
 import { h, prose, s, visible, type Child } from './dom.js';
-import { bytes, digits, percent, seconds, si } from './format.js';
+import { bytes, count, digits, percent, seconds, si } from './format.js';
 import type { Buffer, Machine, Memory, Numbers, Payload } from './schema.js';
 import type { View } from './views.js';
 
 type Part = (payload: Payload) => HTMLElement | null;
 
 const UNUSED = 'not used here'; // the note of an optimisation that changed nothing
+
+const LEFT_OUT = 'text'; // the fact that says why there is no text
 
 const PARTS: readonly Part[] = [
   kernelNumbers,
@@ -157,8 +159,9 @@ function ablation({ ablation: rows = [] }: Payload): HTMLElement | null {
 }
 
 function instructions({ kernels = [], help = {} }: Payload): HTMLElement | null {
-  const withFacts = kernels.filter(k => k.facts?.length);
-  if (!withFacts.length) {
+  const withFacts = kernels.filter(k => k.facts?.some(([name]) => name !== LEFT_OUT));
+  const without = kernels.filter(k => k.facts?.some(([name]) => name === LEFT_OUT));
+  if (!withFacts.length && !without.length) {
     return null;
   }
   const lists = withFacts.map(k =>
@@ -166,10 +169,12 @@ function instructions({ kernels = [], help = {} }: Payload): HTMLElement | null 
       'div',
       { class: 'nbx-facts' },
       h('div', {}, kernelName(k.name, k.number)),
-      h('dl', {}, ...k.facts!.flatMap(([name, value]) => [h('dt', {}, visible(name)), h('dd', {}, ...explained(value, help))]))
+      h('dl', {}, ...k.facts!.filter(([name]) => name !== LEFT_OUT).flatMap(([name, value]) => [h('dt', {}, visible(name)), h('dd', {}, ...explained(value, help))]))
     )
   );
-  return figure('Instructions', '', h('div', { class: 'nbx-fact-lists' }, ...lists));
+  const [, why = ''] = without[0]?.facts?.find(([name]) => name === LEFT_OUT) ?? [];
+  const rest = why && h('p', { class: 'nbx-faint' }, ...prose(`Machine code of ${count(without.length, 'kernel')}: ${why}`));
+  return figure('Instructions', '', h('div', { class: 'nbx-fact-lists' }, ...lists), rest);
 }
 
 /** A list of numbers of instructions, with the help of each kind. */

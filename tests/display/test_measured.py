@@ -15,6 +15,7 @@ import nbcomp
 from nbcomp.display.bundle import Report
 from nbcomp.display.payload import payload
 from nbcomp.display.plots.charts import charts
+from nbcomp.display.text import tables as terminal
 from nbcomp.display.view.measured import line_costs, size, tables
 from nbcomp.measure.figures import Ablation, Measured, PassTime, PassTimes, Without
 from nbcomp.measure.roofline import (
@@ -229,3 +230,14 @@ def test_the_html_form_has_tables_and_pictures() -> None:
     for table in tables(ALL):
         assert table.title.replace("'", "&#x27;") in html
     assert html.count("<img") >= 5  # the two graphs, and those of what was measured
+
+
+def test_tables_that_are_too_wide_are_paragraphs() -> None:
+    rows = [("kernel", "time", "bound"), ("a", "1 ms", "memory " * 3), ("b", "", "compute")]
+    wide = terminal.table(rows, 40, head=True, wrap=True)
+    assert wide[0].split() == ["kernel", "time", "bound"]
+    narrow = terminal.table(rows, 13, head=True, wrap=True)
+    assert narrow[0] == "  a"
+    assert "      bound" in "\n".join(narrow)
+    assert narrow[-3:] == ["  b", "      bound", "      compute"]
+    assert all(len(line) <= 21 for line in narrow)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nbcomp.display.text.ink import PLAIN, Ink
 from nbcomp.display.visible import visible
@@ -57,12 +57,16 @@ def table(
     """Columns as wide as their widest cell; the last one is cut at the width, or with `wrap` goes
     on below.
 
-    right: columns that are numbers.  bold: the column of names.  head: the first row is a heading.
+    right: columns that are numbers.  bold: the column of names.  head: the first row is a heading;
+    with `wrap`,
+    where even the columns before the last one are too wide, each row is a paragraph.
     """
     if not rows:
         return []
     rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(columns(row[i]) for row in rows) for i in range(len(rows[0]))]
+    if head and wrap and sum(w + 2 for w in widths[:-1] if w) > width:
+        return list(_paragraphs(rows, width, ink))
     lines = []
     for number, row in enumerate(rows):
         kept = [i for i, w in enumerate(widths) if w]
@@ -78,6 +82,15 @@ def table(
             made[0] = made[0].replace(row[bold], ink(row[bold], "bold"), 1)
         lines += made
     return lines
+
+
+def _paragraphs(rows: Sequence[Sequence[str]], width: int, ink: Ink) -> Iterator[str]:
+    """Each row below its first cell, with what the heading calls the others."""
+    heading, *others = rows
+    for name, *cells in others:
+        yield ink(cut(f"  {name}", width), "bold")
+        named = [f"{h} {c}".strip() for h, c in zip(heading[1:], cells, strict=True) if c.strip()]
+        yield from fill(", ".join(named), width, "      ", "      ").splitlines()
 
 
 def _padded(cell: str, width: int, right: bool) -> str:
