@@ -267,6 +267,8 @@ def _innermost(stage: Stmt) -> list[tuple[For, For | None]]:
             if _loops(stmt) and not any(isinstance(s, Call) for s in inside):
                 found.append((stmt, parent))
             return
+        if isinstance(stmt, For) and stmt.kind == "vector":
+            return  # whose lanes run what is inside, one iteration after another
         for s in inside:
             only = isinstance(stmt, For) and all(isinstance(x, For | Let) for x in inside)
             visit(s, stmt if only and isinstance(stmt, For) else None)

@@ -146,6 +146,12 @@ REFUSED: tuple[tuple[Make, str, str, str], ...] = (
     ),
     (
         matmul,
+        'vectorize("i")\nvectorize("j")',
+        "loop i around j is a vector loop already",
+        "",
+    ),
+    (
+        matmul,
         'split("j", 8)\nparallelize("i")\nreorder("j_o", "j", "i")',
         'reorder("j_o", "j", "i"): there would be a parallel loop inside another statement: i',
         "steps that shape a nest come before",

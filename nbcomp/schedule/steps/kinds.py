@@ -26,6 +26,9 @@ def vectorize(kernel: Kernel, loop: str, unroll: int = 1, lanes: int = 0) -> Ker
         inner = [s.var for s in walk(found.body) if isinstance(s, For) and s.kind == "vector"]
         if inner:
             raise ScheduleError(f"loop {inner[0]} inside {loop} is a vector loop already")
+        for around in walk(kernel.stages):
+            if isinstance(around, For) and around.kind == "vector" and found in walk(around.body):
+                raise ScheduleError(f"loop {around.var} around {loop} is a vector loop already")
         if any(isinstance(s, Call) for s in walk(found.body)):
             raise ScheduleError(f"a library routine is called inside {loop}")
         _in_flight(loop, unroll)
