@@ -43,7 +43,7 @@ REGISTERS = {64: 32, 32: 16, 16: 16}
 WIDE = 8  # vectors of columns, at most
 TALL, BROAD = (1, 2, 4, 6, 8, 10, 12, 14, 16), (1, 2, 3, 4, 6, 8)  # what else a tile may be
 PANEL = 192 << 10  # bytes of a copied panel of the right operand: in the second cache, with room
-DEPTHS = (128, 192, 256, 384, 512, 768, 1024)  # terms of the sum at a time
+DEPTHS = (16, 64, 128, 192, 256, 384, 512, 768, 1024)  # terms of the sum at a time
 DOTS = 16  # rows, up to which turning the right operand costs more than adding up lanes
 NARROW = 16  # columns, up to which vectors of them would be half empty
 TILE = 16  # rows, columns and groups of terms of an instruction on tiles
@@ -52,6 +52,7 @@ LONG = 16  # vectors of a row of the right operand that are worth a sum of their
 SQUARE = 4  # rows and columns of a tile of dot products
 FEW = 12  # tiles of rows that are few
 DEPTH = 2048  # bytes of a block along the sum
+NEXT = 16  # of its rows at a time where tiles read it in place: all are near for the next tile
 ROWS = 64  # of the right operand at a time, where it is read once: their pages are known at once
 FAR = 8  # times the second cache: an operand this large comes from memory
 AHEAD = 32  # terms that are asked for before they are needed, when they come from there
@@ -525,7 +526,7 @@ def _few_rows(product: Product, tile: Blocking, machine: Machine, decide: Decide
     ahead = decide(
         f"terms of {product.shared} asked for ahead", ahead, among(ahead, (0, 8, 16, 32))
     )
-    depth = _depth(product, ROWS, decide)
+    depth = _depth(product, ROWS if right == "copied" else NEXT, decide)
     return replace(tile, depth=depth, columns=columns, right=right, ahead=ahead)
 
 
