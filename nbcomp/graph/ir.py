@@ -7,6 +7,7 @@ nodes.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ from typing import Any
 
 from nbcomp.graph.op import Op
 from nbcomp.record import Location
+from nbcomp.sizes import is_open
 from nbcomp.types import TensorType
 
 LONG = 60  # characters of an expression, of which remarks show the beginning
@@ -98,6 +100,8 @@ def apply(op: Op, *inputs: Node, name: str = "") -> Node:
     Raises what `op.infer` raises: `ValueError` or `TypeError`, worded as NumPy does.
     """
     type = op.infer(*(n.type for n in inputs))
+    if not is_open(type.shape) and type.nbytes > sys.maxsize:
+        raise ValueError(f"array is too big: {type} takes {type.nbytes:,} bytes")
     return Node(op, inputs, type, _location.get(), name, layers=_layers.get())
 
 

@@ -155,14 +155,20 @@ def nest(
     return stmt
 
 
-def free_name(kernel: Kernel, base: str) -> str:
-    """A name for something new: `base`, or with a number if that is taken."""
+def names_in(kernel: Kernel) -> set[str]:
+    """The names of all loops, values and buffers."""
     taken = {*loop_names(kernel), *(b.name for b in kernel.buffers)}
     for stmt in walk(kernel.stages):
         if isinstance(stmt, Let):
             taken.add(stmt.name)
         elif isinstance(stmt, Alloc):
             taken.add(stmt.buffer.name)
+    return taken
+
+
+def free_name(kernel: Kernel, base: str) -> str:
+    """A name for something new: `base`, or with a number if that is taken."""
+    taken = names_in(kernel)
     numbered = (base if k == 1 else f"{base}_{k}" for k in count(1))
     return next(name for name in numbered if name not in taken)
 

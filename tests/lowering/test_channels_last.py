@@ -193,3 +193,9 @@ def test_it_is_not_done_where_turning_takes_longer(monkeypatch: pytest.MonkeyPat
     made = nbcomp.compile(model, np.zeros((1, 3, 20, 20), np.float32))
     assert not of_last(made)
     assert any(r.topic == "layout" and r.kind == "missed" for r in made.explain())
+
+
+def test_loops_and_values_have_names_of_their_own() -> None:
+    """The result of this one is called y, as the loop over its rows is."""
+    model, x = drawn(718)
+    assert near(nbcomp.compile(model, x)(x), model(x))

@@ -11,8 +11,8 @@ from nbcomp.schedule.region import upper
 from nbcomp.schedule.rewriting import (
     Place,
     find,
-    loop_names,
     mentions,
+    names_in,
     on_stack,
     only_loop,
     remapped,
@@ -42,7 +42,7 @@ def tile_sums(kernel: Kernel, *loops: str) -> Kernel:
     for stmt in walk(body):
         if isinstance(stmt, For) and any(mentions(stmt.extent, v) for v in loops):
             raise ScheduleError(f"the extent of {stmt.var} is not the same for the whole tile")
-    tile = _Tile(nest, set(loop_names(kernel)))
+    tile = _Tile(nest, names_in(kernel))
     grown = {s.buffer: tile.grown(s.buffer) for s in walk(body) if isinstance(s, Alloc)}
     for buffer in grown.values():
         on_stack(buffer, f"for a tile of {', '.join(loops)}")
