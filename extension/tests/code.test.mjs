@@ -15,6 +15,17 @@ test('words with help carry its key', () => {
   assert.deepEqual(found.at(-1), ['# 3', 'nbx-t-c', '']);
 });
 
+test('intrinsics have help, and other assembly languages their own', () => {
+  const llvm = kinds('  %1 = call float @llvm.fma.f32(float %a)', 'llvm', { 'llvm:llvm.fma.f32': 1 });
+  assert.deepEqual(llvm.find(t => t[2]), ['@llvm.fma.f32', 'nbx-t-v', 'llvm:llvm.fma.f32']);
+  const known = key => key === 'aarch64:fmla';
+  const [fmla] = tokens('  fmla v0.4s, v1.4s, v2.4s', 'asm', known, 'aarch64');
+  assert.equal(fmla.help, 'aarch64:fmla');
+  assert.equal(tokens('  fmla v0.4s', 'asm', known)[0].help, '');
+  const loops = kinds('a[i] = b[i]  // streaming', 'loop', { 'loop:streaming': 1 });
+  assert.deepEqual(loops.at(-1), ['streaming', 'nbx-t-f', 'loop:streaming']);
+});
+
 test('a matrix product is an operator in Python', () => {
   const found = kinds('return x @ W', 'python', { 'op:matmul': 1 });
   assert.deepEqual(found, [['return', 'nbx-t-k', ''], ['@', 'nbx-t-o', 'op:matmul']]);
