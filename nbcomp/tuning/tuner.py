@@ -241,11 +241,12 @@ class Tuner:
         search.refit()
 
     def search(self, workers: Runner) -> None:
-        """Give the kernels their turns until the time is over."""
+        """Give the kernels their turns until the time is over, and one turn in any case."""
         begin, end = self.spent, SEARCHING * self.seconds
-        told = 0.0
+        told, turns = 0.0, 0
         try:
-            while self.spent < end and not self.ended.is_set():
+            while (self.spent < end or not turns) and not self.ended.is_set():
+                turns += 1
                 open_ = [k for k in self.kernels if not k.over]
                 if not open_:
                     return
