@@ -7,7 +7,7 @@ Knows trials by their attributes; it must not know where they come from.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nbcomp.display.bundle import Bundle, bundle, width
 from nbcomp.display.html.blocks import fold, paragraph, root
@@ -55,11 +55,16 @@ class TrialReport:
         steps = count(len(self.trial.steps), "step")
         return f"{visible(self.trial.compiled.name)}, kernel {self.trial.kernel}: {steps}"
 
+    @property
+    def loops(self) -> str:
+        """The loops after the steps, which stand above them already."""
+        return str(replace(self.trial.made.kernel, notes=()))
+
     def __str__(self) -> str:
         lines = [self.title, *(fill(v, width(), "  ") for v in self.verdict), ""]
         for played in self.trial.steps:
             lines += [f"{played.step}", *(f"    {line}" for line in played.difference())]
-        return "\n".join([*lines, "", str(self.trial.made.kernel)])
+        return "\n".join([*lines, "", self.loops])
 
     __repr__ = __str__
 
@@ -80,7 +85,7 @@ class TrialReport:
             else:
                 parts.append(paragraph(f"{played.step}: nothing changed"))
         made = trial.made
-        parts.append(fold("The loops after", pre(str(made.kernel), "loop"), opened=True))
+        parts.append(fold("The loops after", pre(self.loops, "loop"), opened=True))
         parts.append(fold("Assembly", pre(kernel_text(made, "asm"), "asm")))
         saved = trial.schedule.of(made.lowered).to_json()
         parts.append(fold("The schedule as JSON", pre(saved, "python")))

@@ -50,7 +50,7 @@ def test_adopting(shell: Any) -> None:
     ("line", "cell", "message"),
     [
         ("f(x, y)", "vectorise('j')", r"line 1: no step vectorise \(did you mean vectorize\?\)"),
-        ("f(x, y)", 'parallelize("j")', "j is not an outermost loop"),
+        ("f(x, y)", 'split("j", 8)\nparallelize("j")', "j is not an outermost loop"),
         ("f(x, y) --kernel sum", 'vectorize("j")', "no kernel sum; the kernels are exp"),
         ("f(x, y)", "import os", "a step is written as a call"),
     ],
