@@ -29,6 +29,8 @@ from nbcomp.sizes import (
     symbols_of,
 )
 
+FEW = 64  # values of a formula, like a remainder, each of which may have code of its own
+SHORT = 40  # characters of a formula that is assumed to have a value
 LEAST = 2  # of what is left open: lengths 0 and 1 mean other things to NumPy (broadcasting)
 MOST = 1 << 40
 FAR = 1 << 62  # of formulas: no bound
@@ -196,7 +198,12 @@ class Conditions:
         return size.hint == 0
 
     def fix(self, size: Size) -> None:
-        """From now on a formula has the value seen."""
+        """From now on a formula has the value seen: it alone, if it has but a few."""
+        low, high = self._bounds(size)
+        short = len(symbols_of(size)) == 1 and len(size.terms) <= 3 and len(str(size)) < SHORT
+        if short and high - low < FEW and not is_linear(size):
+            self._assume_zero(size - int(size.hint))
+            return
         for symbol in symbols_of(size):
             self._fix(symbol, f"the number {size} is needed")
 

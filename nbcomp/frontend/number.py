@@ -26,6 +26,7 @@ SYMBOLIC = {operator.add: np.add, operator.sub: np.subtract, operator.mul: np.mu
 # What gives lengths of lengths, and what needs the number.
 LENGTHS = {operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod}
 LARGEST = (1 << 62) - 1  # of what is made of sizes: Python's own numbers go on
+LONGEST_EXPONENT = 700.0  # e to this power is a double, and 1 by it
 PYTHON = (Size, int, float)
 PLAIN = {complex, hash, format, str, repr, round, math.trunc, operator.invert}
 
@@ -120,6 +121,8 @@ def _sized(function: Callable[[Any, Any], Any], a: Any, b: Any, left: Any, right
     if function is operator.truediv and type(left) in PYTHON and type(right) in PYTHON:
         return _quotient(session, a, b, left, right)
     if type(left) is float or type(right) is float:
+        if function is operator.pow and _is_tame_power(left, right):
+            return _power(session, a, b, left, right)
         if function in SYMBOLIC:
             values = (float(hint(v)) for v in (left, right))
             return _symbolic(function, a, b, function(*values))
@@ -127,6 +130,23 @@ def _sized(function: Callable[[Any, Any], Any], a: Any, b: Any, left: Any, right
     if function in LENGTHS:
         return length(session, function(known(a), known(b)))
     return function(_number_of(known(a)), _number_of(known(b)))
+
+
+def _is_tame_power(base: Any, exponent: Any) -> bool:
+    """Whether a float to an open whole power is a finite float for all values that are taken."""
+    if type(base) is not float or not 0 < base < math.inf or not isinstance(exponent, Size):
+        return False
+    most = LARGEST if base == 1 else int(LONGEST_EXPONENT / abs(math.log(base)))
+    return bool(-most <= exponent <= most)
+
+
+def _power(session: Session, a: Any, b: Any, base: float, exponent: Any) -> Any:
+    """A positive float, known now, to a whole power that is read at run time."""
+    with attributed():
+        if type(a) is Number:
+            session.assume(a._roots)
+        node = NUMPY[np.power].trace(float(base), cast(symbol(b), FLOAT64))
+        return Number(session, base ** hint(exponent), replace(node, weak=True), b._roots)
 
 
 def _quotient(session: Session, a: Any, b: Any, left: Any, right: Any) -> Any:

@@ -37,7 +37,7 @@ from nbcomp.ops.operand import (
     operand,
 )
 from nbcomp.ops.pieces import Pad, Roll
-from nbcomp.sizes import broadcast_shapes
+from nbcomp.sizes import broadcast_shapes, is_open
 from nbcomp.types import BOOL
 
 # ------------------------------------------------------------------------------- repeating, moving
@@ -87,12 +87,25 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Node:
     if axis is None:
         return reshaped(_roll(flat(node), shift, 0), node.shape)
     axes, by = integers(axis), integers(shift)
+    if is_open(by) and len(by) == len(axes) == 1:
+        return _rolled(node, by[0], normal_axis(axes[0], len(node.shape)))
     total = [0] * len(node.shape)
     for s, k in np.broadcast(by, axes):
         where = normal_axis(k, len(node.shape))
         total[where] += int(s)
     shifts = tuple(s % n if n else 0 for s, n in zip(total, node.shape, strict=True))
     return apply(Roll(shifts), node) if any(shifts) else node
+
+
+def _rolled(node: Node, by: Any, axis: int) -> Node:
+    """A roll along an axis whose distance is open: its two parts, the last of them first."""
+    length = node.shape[axis]
+    if not length or not (by := by % length):
+        return node
+    before = (slice(None),) * axis
+    parts = [index(node, (*before, slice(length - by, None)))]
+    parts.append(index(node, (*before, slice(0, length - by))))
+    return concatenated(parts, axis)
 
 
 @traces(np.fft.fftshift)

@@ -3,6 +3,7 @@ does not hold for, and keeps the numbers of different calls apart."""
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any
 
@@ -191,3 +192,23 @@ def test_annotations_leave_lengths_open_at_once() -> None:
 def test_no_shape(shape: Any) -> None:
     with pytest.raises(TypeError, match="whole numbers ≥ 0 and names"):
         nbcomp.f32[shape]
+
+
+NUMBERS = {
+    "power": lambda x, i: x * 0.9**i,
+    "roll": lambda x, i: np.roll(x, i),
+    "roll of rows": lambda x, i: np.roll(x.reshape(3, 3), i, axis=0),
+    "rounds": lambda x, i: functools.reduce(lambda a, _: a * 2, range(i % 5), x),
+    "index": lambda x, i: x[i % 9] * 2,
+}
+
+
+@pytest.mark.parametrize("by", [nbcomp.jit, nbcomp.script])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_an_int_that_varies_needs_few_variants(name: str, by: Any) -> None:
+    function = NUMBERS[name]
+    compiled, x, numbers = by(function), np.arange(9.0), (*range(60), -3, 1000, True)
+    for i in numbers:
+        np.testing.assert_allclose(compiled(x, i), function(x, i), rtol=1e-14)
+    assert len(compiled.variants) <= 14  # 0, 1, negative and far numbers have their own
+    assert not compiled.fallbacks

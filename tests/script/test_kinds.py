@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import nbcomp
+from nbcomp.loop.grammar import Alloc, walk
 from tests.script.conftest import assert_same, outcome
 from tests.script.random_kinds import arguments, program
 
@@ -252,3 +253,28 @@ def test_numbers_beyond_64_bits_found_while_compiling(like_python: Check) -> Non
         return v, s
 
     like_python(f, np.ones(3), fallback=True)
+
+
+def test_variables_of_helpers_in_conditions_have_memory_of_their_own(like_python: Any) -> None:
+    def split(v: Any) -> Any:
+        if v > 2:
+            return v * 2, 1
+        return v, 2
+
+    def program(x: Any, c: Any, k: Any) -> Any:
+        s = 0.0
+        for i in range(len(x)):
+            if int(x[i]) > split(x[i])[0]:
+                s = s * 2
+            else:
+                t, r = split(min(i, k))
+                s = s + t * r
+            t, r = split(c[i % 4] * 2 + int(x[i]))
+            s = s + t * r
+        return s
+
+    x = np.array([0, 1, 3, 4, 6])
+    scripted = like_python(program, x, np.arange(4, dtype=np.int8), 1)
+    (kernel,) = (k.kernel for k in scripted.compiled.kernels)
+    names = [s.buffer.name for s in walk(kernel.stages) if isinstance(s, Alloc)]
+    assert len(names) == len(set(names))

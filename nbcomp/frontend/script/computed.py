@@ -83,17 +83,9 @@ class ComputedArrays(Arrays):
         if not aligned:
             reads = [(view, False) for view, _ in reads]
         reads = [(v, same and len(v.axes) == len(shape)) for v, same in reads]
-        kind = self.tried(lambda: element(tuple(loop_var(f"k{n}") for n in range(len(shape))))).kind
+        with self.discarded():
+            kind = element(tuple(loop_var(f"k{n}") for n in range(len(shape)))).kind
         return Computed(kind, shape, element, tuple(reads), self.writes)
-
-    def tried(self, write: Callable[[], Any]) -> Any:
-        """What something would give, nothing of which is written."""
-        names, fails = dict(self._names), self.fails
-        with self.body():
-            try:
-                return write()
-            finally:
-                self._names, self.fails = names, fails
 
     def element_at(self, array: View | Computed, index: Index) -> Scalar:
         """An element of an array, at an index into what it is broadcast to."""

@@ -71,6 +71,17 @@ class Emitter:
         finally:
             self.stmts, self.placed, self.cuts = outer, placed, cuts
 
+    @contextmanager
+    def discarded(self) -> Iterator[None]:
+        """Statements written meanwhile are forgotten.  Names stay taken: what is read for the first
+        time here is an operand from now on."""
+        fails = self.fails
+        with self.body():
+            try:
+                yield
+            finally:
+                self.fails = fails
+
     # ------------------------------------------------------------------------------ variables
 
     def local(self, name: str, dtype: DType, part: str = "") -> Buffer:

@@ -452,8 +452,10 @@ class Expressions(Reductions, ABC):
             return
         for one, relation, other in ((a, op, b), (b, _MIRROR.get(op, op), a)):
             found = self.frame.env.get(one.id) if isinstance(one, ast.Name) else None
+            if not (isinstance(found, Local | Scalar) and found.kind.is_int):
+                continue
             bounds = self.bounds_of(other)
-            if isinstance(found, Local | Scalar) and found.kind.is_int and bounds is not None:
+            if bounds is not None:
                 allowed = _ALLOWED.get(relation)
                 low, high = allowed(*bounds) if allowed else (None, None)
                 assert isinstance(one, ast.Name)
@@ -472,15 +474,14 @@ class Expressions(Reductions, ABC):
 
     def bounds_of(self, node: ast.expr) -> tuple[int, int] | None:
         """The bounds of a whole number, found without writing anything; None if not known."""
-        with self.body():
-            names, fails = dict(self._names), self.fails
+        env = dict(self.frame.env)
+        with self.discarded():
             try:
-                value = self.scalar_of(self.value(node))
-                s = number(value)
-            except (NotElements, NbcompError):
+                s = number(self.scalar_of(self.value(node)))
+            except (NotElements, Raises, NbcompError):
                 return None
             finally:
-                self._names, self.fails = names, fails
+                self.frame.env = env
         return (s.low, s.high) if s.kind.is_int else None
 
 
