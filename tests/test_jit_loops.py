@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import nbcomp
+from nbcomp.graph.control import Loops
 
 RNG = np.random.default_rng(0)
 SCALE = 3.0
@@ -215,3 +216,21 @@ def test_numbers_that_vary_are_the_loops_own(function: Any, calls: Any) -> None:
         got = f(*args)
         assert (type(got), got) == (int, function(*args))
     assert len(f.variants) <= 3
+
+
+def test_a_sieve_is_a_loop_however_much_of_it_is_known() -> None:
+    def sieve(n: Any) -> Any:
+        s = np.ones(n + 1, dtype=bool)
+        s[:2] = False
+        i = 2
+        while i * i <= n:
+            if s[i]:
+                s[i * i :: i] = False
+            i += 1
+        return s
+
+    f = nbcomp.jit(sieve)
+    for n in (100_000, 200_000):
+        np.testing.assert_array_equal(f(n), sieve(n))
+    assert [type(n.op) for n in f.compiled.captured.nodes].count(Loops) == 1
+    assert f.parts is None

@@ -18,14 +18,14 @@ import numpy as np
 from nbcomp.conditions import LEAST, MOST, in_force
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
-from nbcomp.frontend.unrolled import Unrolled
+from nbcomp.frontend.unrolled import LongLoop, Unrolled
 from nbcomp.graph.interpreter import evaluate
 from nbcomp.graph.ir import Graph, Node, at, topological
 from nbcomp.graph.op import Constant, Input
 from nbcomp.ops.operand import Length
 from nbcomp.record import Location, Remark
 from nbcomp.runtime.plan import WHOLE, Guard, Source, ValueGuard
-from nbcomp.sizes import is_open
+from nbcomp.sizes import hint, is_open
 from nbcomp.types import TensorType, contiguous_strides
 
 # By the place of an array: the names of lengths that are left open, by their axes.
@@ -84,6 +84,7 @@ class Session:
         self.refusals: dict[int, Exception] = {}
         self.effects: list[Node] = []  # nodes that may raise, wanted or not
         self.known_nodes: set[Node] = set()  # inputs whose value the program depends on
+        self.budget: int | None = None  # elements of values computed while compiling
         self.freezing = False
         self.freezes: list[CaptureError] = []
         self.call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] = _no_call
@@ -189,8 +190,18 @@ class Session:
         self.assume(inputs)
         if isinstance(node.op, Constant):
             return node.op.value
+        self._spend(node)
         values = [r.value for r in reads if r is not None]
         return evaluate(Graph("", tuple(inputs), (node,)), values)[node]
+
+    def _spend(self, node: Node) -> None:
+        """Note what a value costs that is computed while compiling.  Raises LongLoop beyond the
+        budget, as loops that decide by such values come by again and again."""
+        if self.budget is None:
+            return
+        self.budget -= sum(int(hint(n.type.size)) for n in topological([node]))
+        if self.budget < 0:
+            raise LongLoop("a loop decides by values that are computed while compiling", here())
 
     def frozen(self, node: Node, error: CaptureError) -> Any:
         """The value the example gives to a node, where values are frozen; else raises the error."""

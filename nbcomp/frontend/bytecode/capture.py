@@ -42,6 +42,7 @@ from nbcomp.runtime.plan import ObjectGuard, Source
 
 Places = dict[tuple[types.CodeType, int], Unsupported]  # left to Python, and why
 STACKED = "the value before"  # what an expression has computed so far
+EARLY_VALUES = 1 << 22  # elements computed while compiling before a loop is asked for as one
 MOST_TRIES = 6  # places for a part to end at, the last first
 
 
@@ -71,6 +72,7 @@ def capture(
         machine = Machine(session, lifter, TABLES[VERSION], places)
         if by_source is not None:
             machine.most_steps, session.unrolled.most = EARLY_STEPS, EARLY_WRITES
+            session.budget = EARLY_VALUES
         try:
             return _captured(function, signature, values, machine)
         except (Stopped, LongLoop) as stop:
