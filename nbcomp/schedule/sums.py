@@ -163,6 +163,8 @@ class _Blocking:
             self.spread()
         rows, columns = self.rows, self.nest.columns
         width = self.vectors(columns) * self.lanes
+        if not width:
+            raise ScheduleError("there are no columns")
         height = self.height(columns, -(-width // self.lanes))
         for over, along in self.sides(rows, columns, height):
             for inner, across in self.stretches(over, along, width):
@@ -243,8 +245,6 @@ class _Blocking:
 
     def stretches(self, rows: str, columns: str, width: int) -> Iterator[tuple[str, str]]:
         """Rows and columns of what whole tiles cover, and of the vectors and the lanes left."""
-        if not width:
-            raise ScheduleError("there are no columns")
         rest = self.extent(columns) % width
         lanes = rest % self.lanes if rest % self.lanes <= self.lanes // 2 else 0
         found = [columns]

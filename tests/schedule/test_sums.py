@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+import nbcomp
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import Accumulate, Alloc, For, Kernel, walk
 from nbcomp.loop.verifier import verify
@@ -65,3 +69,13 @@ def test_the_default_tiles_cover_everything(rows: int, columns: int) -> None:
 def test_other_sums_are_left_alone() -> None:
     plain = row_sums()
     assert block_sums(plain, host()) is plain
+
+
+def test_arrays_without_columns() -> None:
+    def f(x: Any) -> Any:
+        kept = np.clip(x[:, :, 1::3, 0:0], -1, 2)
+        return np.all(np.squeeze(kept), axis=-3), np.add(kept, np.prod(kept, keepdims=True))
+
+    x = np.ones((13, 5, 3, 1))
+    for got, wanted in zip(nbcomp.compile(f, x)(x), f(x), strict=True):
+        assert got.shape == wanted.shape
