@@ -202,7 +202,7 @@ def _compile_capture(
     with trace.timed("lower"):
         lowered = lower_groups(fused, writes, rigid(captured.result))
     _known(options, lowered)
-    distinct = {part.kernel.name: part.kernel for part in lowered if part.kernel}
+    distinct = _distinct(lowered)
     made = _made(distinct, trace, options, target)
     parts = [replace(p, kernel=made[p.kernel.name].kernel) if p.kernel else p for p in lowered]
     with trace.timed("memory plan"):
@@ -324,6 +324,15 @@ def _run(step: Callable[[G], R], graph: G, trace: Trace, done: list[str]) -> R:
 
 def _summary(step: Callable[..., Any]) -> str:
     return (step.__doc__ or "").strip().split("\n")[0]
+
+
+def _distinct(parts: Sequence[Part]) -> dict[str, Kernel]:
+    """The kernels by their names, of which each means one kernel."""
+    found: dict[str, Kernel] = {}
+    for part in parts:
+        if part.kernel and found.setdefault(part.kernel.name, part.kernel) is not part.kernel:
+            raise PassError(f"two kernels of one program are called {part.kernel.name}")
+    return found
 
 
 def _known(options: Options, parts: Sequence[Part]) -> None:

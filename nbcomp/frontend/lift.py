@@ -94,6 +94,7 @@ class Lifter:
         self.session = session
         self.containers: dict[int, tuple[Any, Any, Source]] = {}
         self._lifted: dict[Source, Any] = {}
+        self._names: set[str] = set()  # of arrays that are read
         self._copies: dict[int, tuple[Any, Any]] = {}  # original and copy, by the original's id
         self._namespaces: dict[int, Namespace] = {}
         self._cells: dict[int, tuple[Any, Any]] = {}  # a cell and its copy, by the cell's id
@@ -147,6 +148,11 @@ class Lifter:
         if isinstance(value, np.generic) and (source.kind != "argument" or source.path):
             self.session.guard(ValueGuard(source, value))
             return value
+        if (
+            name and name in self._names
+        ):  # of another array, which was found elsewhere under the same name
+            name = _joined(source)
+        self._names.add(name)
         read = self.session.read(source, value, name)
         layout = _layout(read.node, np.asarray(value))
         if held and isinstance(layout, np.ndarray) and layout.flags.c_contiguous:

@@ -153,7 +153,8 @@ def lower_groups(
         parts.append(Part(group, lowered.kernel, nodes, layouts))
         known[group.name] = parts[-1]
     changed = [(graph.outputs[k], graph.inputs[i]) for k, i in writes.items()]
-    return parts + [_copy_back(new, old) for new, old in changed if taken_over(new) is not old]
+    written = [(new, old) for new, old in changed if taken_over(new) is not old]
+    return parts + [_copy_back(new, old, names[old]) for new, old in written]
 
 
 def _called_again(part: Part, group: Group) -> Part:
@@ -162,13 +163,16 @@ def _called_again(part: Part, group: Group) -> Part:
     return replace(part, group=group, nodes={m: own[n] for m, n in part.nodes.items()})
 
 
-def _copy_back(node: Node, target: Node) -> Part:
-    """Copy an output to the caller's array, when all that read the array have run."""
+def _copy_back(node: Node, target: Node, name: str) -> Part:
+    """Copy an output to the caller's array, when all that read the array have run.
+
+    name: of the array, which no other array of the program has.
+    """
     strides = element_strides(target) or contiguous_strides(target.shape)
     reason = f"the new content of {target.title} is computed aside and copied there at the end"
     hint = "returning a new array instead of writing to the argument saves the copy"
     remark("missed", "copy", reason, node.location, hint)
-    kernel = copy_kernel(node, target.name or "argument", strides)
+    kernel = copy_kernel(node, name, strides)
     source, copy = (b.memory for b in kernel.buffers)
     group = Group(kernel.name, "map", (), (), node.shape, (), ())
     return Part(group, kernel, {source: node, copy: target})
