@@ -13,8 +13,8 @@ from nbcomp.graph.op import Contract
 from nbcomp.graph.passes.groups import Group
 from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.bfloat16 import UINT16, widened
-from nbcomp.loop.grammar import Accumulate, Affine, Apply, Cast, Expr, Load, Store, const
-from nbcomp.lowering.elements import broadcast_index
+from nbcomp.loop.grammar import Accumulate, Affine, Apply, Buffer, Cast, Expr, Load, Store, const
+from nbcomp.lowering.elements import Index, broadcast_index
 from nbcomp.lowering.group import AXES, GroupLowering
 from nbcomp.types import DType
 
@@ -39,10 +39,18 @@ class Contraction(GroupLowering):
     """Loops for one product and its epilogue."""
 
     def contract(self, node: Node) -> None:
-        """Nothing yet: the product is computed in the loops of its result."""
+        """Nothing yet: the product is computed in the loops of its result.
+
+        An operand in memory that something else here reads as well, the other one or what follows,
+        has a buffer of its own, so that the schedule may copy each as its reader needs it.
+        """
+        self.own: list[dict[Node, Buffer]] = []
         for operand in node.inputs:
+            base = base_of(operand)
+            shared = self.elements.memory.get(base)
+            self.own.append({base: self.buffer(base, shared.strides, "input")} if shared else {})
             self.reachable(operand)
-            self.elements.uses[base_of(operand)] = 1  # read in one place, whatever its size
+            self.elements.uses[base] = 1  # read in one place, whatever its size
         self.product = node
 
     def body(self) -> None:
@@ -70,11 +78,16 @@ class Contraction(GroupLowering):
         total = self.local(product.name or "total", dtype, ())
         self.writer.add(Store(total, (), const(0, dtype), product.location))
         with self.writer.loop("k", a.shape[-1], product.location) as k:
-            factors = (
-                self.elements.at(a, (*broadcast_index(tuple(stack), a.shape[:-2]), i, k)),
-                self.elements.at(b, (*broadcast_index(tuple(stack), b.shape[:-2]), k, j)),
-            )
-            left, right = (wide(f, dtype) for f in factors)
+            left = self.factor(0, (*broadcast_index(tuple(stack), a.shape[:-2]), i, k))
+            right = self.factor(1, (*broadcast_index(tuple(stack), b.shape[:-2]), k, j))
             term = Apply(dtype, "multiply", (left, right), product.location)
             self.writer.add(Accumulate(total, (), "add", term, product.location, contract=True))
         self.elements.finished[product] = lambda _: Load(dtype, total, (), product.location)
+
+    def factor(self, side: int, index: Index) -> Expr:
+        """An element of an operand, from its own buffer, in the dtype of the sums."""
+        memory = self.elements.memory
+        self.elements.memory = memory | self.own[side]
+        value = self.elements.at(self.product.inputs[side], index)
+        self.elements.memory = memory
+        return wide(value, self.product.type.dtype)
