@@ -138,7 +138,7 @@ def test_the_walk_is_chosen_by_what_the_caches_hold() -> None:
     for large in (chosen(2000, 3000, 2000), chosen(1024, 1024, 1024)):  # its rows are pages apart
         assert (large.walk, large.right, large.left) == ("blocks", "packed", True)
     assert chosen(5000, 256, 10).rows > 1
-    assert (chosen(16, 4096, 1024).depth, chosen(16, 4096, 1024).ahead) == (64, 32)
+    assert (chosen(16, 4096, 1024).depth, chosen(16, 4096, 1024).ahead) == (16, 32)
     assert chosen(64, 4096, 1024, turned=True).depth == 1024
 
 
