@@ -19,6 +19,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
+from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -312,6 +313,19 @@ def _run_last(
             namespace.pop(stand_in, None)
 
 
+def expression_of(text: str) -> ast.expr:
+    """The expression on a command's line; a `;` behind it, as behind any in a cell, is none of it.
+
+    Raises SyntaxError.
+    """
+    return ast.parse(text.strip().rstrip("; "), "<call>", "eval").body
+
+
+def is_silenced(shell: InteractiveShell, text: str) -> bool:
+    """Whether a cell ends in `;`, which keeps its value from being shown."""
+    return bool(DisplayHook.semicolon_at_end_of_expression(shell.transform_cell(text)))
+
+
 def call_of(
     shell: InteractiveShell,
     expression: str,
@@ -326,7 +340,7 @@ def call_of(
     """
     __tracebackhide__ = True
     namespace = shell.user_ns
-    node = ast.parse(expression.strip(), "<call>", "eval").body
+    node = expression_of(expression)
     callee = node.func if isinstance(node, ast.Call) else node
     if isinstance(callee, ast.Name) and not hasattr(builtins, callee.id):
         _named(namespace, callee.id)
@@ -374,31 +388,75 @@ def _named(namespace: Namespace, name: str) -> Any:
     return namespace[name]
 
 
-def function_named(shell: InteractiveShell, name: str) -> Any:
-    """The function of that name, compiled or refused; UsageError says what is missing."""
-    function = _named(shell.user_ns, name)
+def function_named(shell: InteractiveShell, text: str) -> tuple[Any, Any]:
+    """The function that a name or a call stands for, compiled or refused, and what it compiled to:
+    for that call, which is made, or for its newest one; None where Python runs all or parts of it.
+
+    UsageError says what is missing.
+    """
+    try:
+        node = expression_of(text)
+    except SyntaxError:
+        raise UsageError(f"expected a function's name or a call of it, not {text!r}") from None
+    if isinstance(node, ast.Call) and not _is_numpys(_resolved(shell.user_ns, node.func)):
+        call = call_of(shell, text, keep=True)
+        call.find_compiled()
+        return call.function, call.compiled
+    node = node.func if isinstance(node, ast.Call) else node
+    name, function = ast.unparse(node), _resolved(shell.user_ns, node)
     if not is_compiled(function):
-        raise UsageError(
-            why_not(function)
-            or f"{name} is not a compiled function: define it in a %%compile cell, or call it with "
-            f"%compile {name}(…)"
-        )
+        raise UsageError(_why_not_compiled(name, function))
     if function.compiled is None and not function.fallbacks and not function.breaks:
         raise UsageError(f"{name} has not been compiled yet: call it once")
-    return function
+    return function, function.compiled
 
 
-def compiled_named(shell: InteractiveShell, name: str) -> Any:
-    """The newest variant of the function of that name; UsageError says why there is none."""
-    function = function_named(shell, name)
-    if function.compiled is None and function.breaks:
+def _resolved(namespace: Namespace, node: ast.expr) -> Any:
+    """What a name of the notebook, dotted or not, stands for."""
+    match node:
+        case ast.Name(name):
+            return getattr(builtins, name) if hasattr(builtins, name) else _named(namespace, name)
+        case ast.Attribute(owner, attribute):
+            try:
+                return getattr(_resolved(namespace, owner), attribute)
+            except AttributeError as error:
+                raise UsageError(str(error)) from None
+    raise UsageError(f"expected a function's name or a call of it, not {ast.unparse(node)!r}")
+
+
+def _is_numpys(function: Any) -> bool:
+    """Whether a function is NumPy's, or any other that is not written in Python."""
+    module = str(getattr(function, "__module__", "") or "")
+    written = isinstance(function, np.ufunc | BuiltinFunctionType)
+    return callable(function) and (written or module.partition(".")[0] == "numpy")
+
+
+def _why_not_compiled(name: str, function: Any) -> str:
+    if _is_numpys(function):
+        return (
+            f"{name} is not a function of the notebook: what becomes of it is said of the compiled "
+            f"functions that call it"
+        )
+    return (
+        why_not(function)
+        or f"{name} is not a compiled function: define it in a %%compile cell, or call it with "
+        f"%compile {name}(…)"
+    )
+
+
+def compiled_named(shell: InteractiveShell, text: str) -> Any:
+    """What a function, by its name or a call, compiled to as `function_named` finds it; UsageError
+    says why there is none."""
+    function, compiled = function_named(shell, text)
+    name = function.__name__
+    if compiled is None and function.breaks:
         raise UsageError(f"{name} is not one graph: {in_parts(function).message}")
-    if function.compiled is None:
+    if compiled is None:
         reason = function.fallbacks[-1]
         where = f" ({reason.location})" if reason.location else ""
         hint = f"; {reason.hint}" if reason.hint else ""
         raise UsageError(f"{name} runs in NumPy: {reason.message}{where}{hint}")
-    return function.compiled
+    return compiled
 
 
 # --------------------------------------------------------------------------------------- inputs

@@ -28,6 +28,7 @@ from nbcomp.magics.cell import (
     call_of,
     compiled_named,
     function_named,
+    is_silenced,
     restored_on_error,
     run_cell,
 )
@@ -40,11 +41,19 @@ from nbcomp.magics.settings import NbComp
 from nbcomp.options import PRECISIONS
 from nbcomp.record import Remark
 
+LEVELS = ("graph", "loop", "llvm", "asm")
+A_FUNCTION = "the name of a compiled function, or a call such as f(x), which is made"
+
 
 def unquoted(text: str) -> str:
     """An option's value without the quotes it was written in."""
     quoted = len(text) > 1 and text[0] in "\"'" and text[-1] == text[0]
     return text[1:-1] if quoted else text
+
+
+def parsed(magic: Any, line: str) -> Any:
+    """What a command's line says; a `;` at its end, as at that of any line, says nothing."""
+    return parse_argstring(magic, line.rstrip().removesuffix(";"))
 
 
 def sizes(text: str) -> tuple[int, ...]:
@@ -123,6 +132,18 @@ def _search(args: Any) -> Search | None:
     return search
 
 
+def leveled(words: list[str]) -> tuple[str, str]:
+    """The function and the level of `%ir f(x, y) asm`; the graph if no level is named."""
+    if len(words) == 1:
+        return words[0], LEVELS[0]
+    *name, level = words
+    if level in LEVELS:
+        return " ".join(name), level
+    if level.isidentifier():
+        raise UsageError(f"invalid choice: {level!r} (choose from {', '.join(LEVELS)})")
+    return " ".join(words), LEVELS[0]
+
+
 SHOW_HELP = f"sections of the report: {','.join(SECTIONS)}"
 
 
@@ -181,7 +202,7 @@ class CompilerMagics(Magics):
         `%compile` returns the last report.
         """
         __tracebackhide__ = True
-        args = parse_argstring(self.compile, line)
+        args = parsed(self.compile, line)
         chosen = options(args)
         with UsersFrames(self.notebook):
             search, way = _search(args), self._way(args)
@@ -226,7 +247,7 @@ class CompilerMagics(Magics):
         return self._kept(call, report, page)
 
     def _kept(self, call: Call, report: Report, page: str) -> Report:
-        report = self.session.remember(report)
+        report = self.session.remember(report, call.given)
         if call.refused is None:
             call.compiled.shown = replace(report, value=None)
         if page:
@@ -259,11 +280,10 @@ class CompilerMagics(Magics):
                 report = self._report(call, share, _numbered(page, number), progress.say)
                 self.session.watch(report, progress.finish(report))
                 self.last = report
-            return outcome.value
+            return None if is_silenced(self.notebook, cell) else outcome.value
 
     @magic_arguments()
-    @argument("function", help="the name of a compiled function")
-    @argument("level", nargs="?", default="graph", choices=("graph", "loop", "llvm", "asm"))
+    @argument("function", nargs="+", help=f"{A_FUNCTION}; then one of {', '.join(LEVELS)}")
     @argument(
         "--raw", action="store_true", help="with all directives and metadata, as tools want it"
     )
@@ -271,28 +291,33 @@ class CompilerMagics(Magics):
     @line_magic
     def ir(self, line: str) -> Listing:
         """The text of a compiled function at one level: its graph, loops, LLVM IR or assembly."""
-        args = parse_argstring(self.ir, line)
-        compiled = compiled_named(self.notebook, args.function)
+        __tracebackhide__ = True
+        args = parsed(self.ir, line)
+        name, level = leveled(args.function)
+        with UsersFrames(self.notebook):
+            compiled = compiled_named(self.notebook, name)
         if args.cpu != "host":
             compiled = for_cpu(compiled, args.cpu)
-        text = compiled.text(args.level)
-        if args.level in ("llvm", "asm") and not args.raw:
-            text = "\n\n".join(kernel_text(k, args.level) for k in compiled.kernels)
-        return Listing(f"{args.function}: {args.level}", args.level, text)
+        text = compiled.text(level)
+        if level in ("llvm", "asm") and not args.raw:
+            text = "\n\n".join(kernel_text(k, level) for k in compiled.kernels)
+        return Listing(f"{name}: {level}", level, text)
 
     @magic_arguments()
-    @argument("function", help="the name of a compiled function")
+    @argument("function", nargs="+", help=A_FUNCTION)
     @argument("--llvm", action="store_true", help="also LLVM's own remarks: takes a second")
     @line_magic
     def explain(self, line: str) -> Explanation:
         """What was decided about a compiled function, line by line: done or not done, and why."""
-        args = parse_argstring(self.explain, line)
-        name = args.function
-        function = function_named(self.notebook, name)
+        __tracebackhide__ = True
+        args = parsed(self.explain, line)
+        name = " ".join(args.function)
+        with UsersFrames(self.notebook):
+            function, compiled = function_named(self.notebook, name)
         refused = [
             Remark("missed", "numpy", r.message, r.location, r.hint) for r in function.fallbacks
         ]
-        compiled, breaks = function.compiled, breaks_of(function)
+        breaks = breaks_of(function)
         parts = (compiled,) if compiled else parts_of(function)
         said = [r for part in parts for r in part.explain(args.llvm)]
         remarks = [*breaks, *refused, *said]
@@ -320,7 +345,7 @@ class CompilerMagics(Magics):
     def bench(self, line: str) -> Report:
         """Time a call against NumPy, at the size given and across batch sizes."""
         __tracebackhide__ = True
-        args = parse_argstring(self.bench, line)
+        args = parsed(self.bench, line)
         chosen = replace(options(args), timed=True)
         with UsersFrames(self.notebook):
             call = call_of(self.notebook, " ".join(args.call), args.inputs)

@@ -13,9 +13,8 @@ from IPython.core.completer import (
 )
 from IPython.core.interactiveshell import InteractiveShell
 
-from nbcomp.magics.commands import CompilerMagics
+from nbcomp.magics.commands import LEVELS, CompilerMagics
 
-LEVELS = ("graph", "loop", "llvm", "asm")
 _COMMAND = re.compile(r"^%%?(compile|ir|bench)\s")
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from nbcomp.magics.cell import UsersFrames, call_of
-from nbcomp.magics.commands import unquoted
+from nbcomp.magics.commands import parsed, unquoted
 
 
 @magics_class
@@ -33,7 +33,7 @@ class CpuMagics(Magics):
         from nbcomp.measure.cpus import compare_cpus  # brings the compiler: not when loaded
 
         __tracebackhide__ = True
-        args = parse_argstring(self.cpus, line)
+        args = parsed(self.cpus, line)
         with UsersFrames(self.notebook):
             call = call_of(self.notebook, " ".join(args.call), args.inputs)
             call.find_compiled()

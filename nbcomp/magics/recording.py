@@ -7,13 +7,17 @@ counts.  Knows calls; it must not know cells or how results are shown.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import nbcomp
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.result import bind
+from nbcomp.measure.differences import leaves
 from nbcomp.record import Remark
 
 
@@ -41,6 +45,17 @@ class Call:
             self.value = self.function.unwatched(*self.args, **self.kwargs)
         return self.value
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Its arguments in words: arrays by dtype and shape, numbers by value."""
+        try:
+            signature = inspect.signature(self.function.__wrapped__)
+            named = dict(signature.bind(*self.args, **self.kwargs).arguments)
+        except (TypeError, ValueError):  # a callable without a signature
+            named = {**{str(i): v for i, v in enumerate(self.args)}, **self.kwargs}
+        found = (leaf for name, value in named.items() for leaf in leaves(value, name))
+        return tuple(f"{name}: {_in_words(value)}" for name, value in found)
+
     def find_compiled(self) -> None:
         """Find what ran: the variant that takes such arguments, or why there is none."""
         for variant in reversed(self.function.variants):
@@ -53,6 +68,13 @@ class Call:
             self.refused = in_parts(self.function)
             return
         self.refused = known[-1] if known else Unsupported("its arguments were changed since")
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, np.ndarray | np.generic):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    number = value is None or isinstance(value, bool | int | float | complex)
+    return repr(value) if number else type(value).__name__
 
 
 def in_parts(function: Any) -> Unsupported:

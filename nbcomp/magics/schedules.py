@@ -7,11 +7,11 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from nbcomp.errors import ScheduleError
 from nbcomp.magics.cell import UsersFrames, call_of
-from nbcomp.magics.commands import unquoted
+from nbcomp.magics.commands import parsed, unquoted
 
 
 @magics_class
@@ -42,7 +42,7 @@ class ScheduleMagics(Magics):
         from nbcomp.schedule.language import parse
 
         __tracebackhide__ = True
-        args = parse_argstring(self.schedule, line)
+        args = parsed(self.schedule, line)
         with UsersFrames(self.notebook):
             try:
                 steps = parse(cell)

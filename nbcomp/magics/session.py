@@ -41,9 +41,9 @@ class Session:
         self._name, self._numbers = secrets.token_hex(4), count(1)  # what ids are made of
         self._marks = Marks()
 
-    def remember(self, report: Report) -> Report:
+    def remember(self, report: Report, given: tuple[str, ...] = ()) -> Report:
         """The report under an id of its own, with what changed since the function's last run, of
-        which it is the new one.
+        which it is the new one.  given: the arguments of the call (`Call.given`).
 
         What runs in NumPy has no run to compare.
         """
@@ -53,7 +53,7 @@ class Session:
         found = report.comparison
         times = (found.compiled, found.reference) if found else (None, None)
         report = replace(report, id=f"{self._name}-{next(self._numbers)}")
-        now, before = Run.of(compiled, *times), self._runs.pop(compiled.name, None)
+        now, before = Run.of(compiled, *times, given), self._runs.pop(compiled.name, None)
         self._runs[compiled.name] = now
         while len(self._runs) > FUNCTIONS:
             self._runs.popitem(last=False)

@@ -7,11 +7,11 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from nbcomp.display.view.words import count
 from nbcomp.magics.cell import UsersFrames, call_of
-from nbcomp.magics.commands import unquoted
+from nbcomp.magics.commands import parsed, unquoted
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.searching import SECONDS, budget, in_a_line, tuned
 
@@ -40,7 +40,7 @@ class TuneMagics(Magics):
         used by themselves when something like it is compiled again, in other notebooks too.
         """
         __tracebackhide__ = True
-        args = parse_argstring(self.tune, line)
+        args = parsed(self.tune, line)
         with UsersFrames(self.notebook), Progress(self.notebook) as progress:
             if args.export or args.merge:
                 progress.finish(Note(exchange(args.record, args.export, args.merge)))

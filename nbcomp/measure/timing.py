@@ -210,6 +210,15 @@ class Ratio:
         """Whether the quartiles lie on one side of 1: a difference beyond the spread."""
         return not self.low <= 1.0 <= self.high
 
+    @property
+    def faster(self) -> str:
+        """How many times as fast the one side is, with the quartiles, in words."""
+        return f"{1 / self.median:.2f}× ({1 / self.high:.2f}–{_inverse(self.low)})"
+
+
+def _inverse(value: float) -> str:
+    return f"{1 / value:.2f}" if value else "?"
+
 
 def ratio(one: Sequence[float], other: Sequence[float]) -> Ratio:
     """The ratio of samples that were taken in turn.

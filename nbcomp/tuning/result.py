@@ -106,7 +106,8 @@ Say = Callable[[State], None]
 class Found:
     """A kernel after the search: the schedule to use (None: the default one stays) and its worth.
 
-    change: seconds by it over those by the default, taken in turn at the end.  differences: the
+    change: seconds by it over those by the default, taken in turn at the end; final: the same of
+    the fastest that came so far, used or not (None: nothing did).  differences: the
     decisions in which it differs from that; findings: what each of its steps is worth.
     """
 
@@ -115,6 +116,7 @@ class Found:
     change: Ratio | None = None
     differences: tuple[Difference, ...] = ()
     findings: tuple[Finding, ...] = ()
+    final: Ratio | None = None
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ class _Kernel:
     over: bool = False  # its space has no more
     chosen: Trial | None = None  # what is used in the end
     change: Ratio | None = None
+    final: Ratio | None = None  # of the fastest in the final comparison, used or not
 
     @property
     def name(self) -> str:
@@ -337,6 +338,7 @@ class Tuner:
             return
         changes = [ratio(s, samples[0]) if s else Ratio(math.inf, 0, math.inf) for s in samples]
         place = min(range(len(trials)), key=lambda k: changes[k].median)
+        kernel.final = min(changes[1:], key=lambda c: c.median)
         if changes[place].median < WORTH and changes[place].clear:
             kernel.chosen, kernel.change = trials[place], changes[place]
 
@@ -364,7 +366,8 @@ class Tuner:
             return Whole(made, default, own, change, others)
         for kernel in self.kernels:
             kernel.chosen, kernel.change = kernel.search.trials[0], None
-        note = f"WRONG ANSWER: {note}" if note else NO_FASTER
+        slow = f"{NO_FASTER}: {change.faster}" if change else NO_FASTER
+        note = f"WRONG ANSWER: {note}" if note else slow
         return Whole(self.base, default, default, None, others, note)
 
     def better(self, change: Ratio) -> bool:
@@ -377,9 +380,9 @@ class Tuner:
         assert kernel.chosen is not None
         self.note(workers, kernel, [kernel.chosen], verdict=True)
         if kernel.change is None or (self.local and chosen is self.base):
-            return Found(state)
+            return Found(state, final=kernel.final)
         schedule = kernel.chosen.candidate.schedule
-        found = Found(state, schedule.of(kernel.task.kernel), kernel.change)
+        found = Found(state, schedule.of(kernel.task.kernel), kernel.change, final=kernel.final)
         with suppress(KeyboardInterrupt):
             found = found if self.interrupted else self.explained(kernel, workers, found)
         return found

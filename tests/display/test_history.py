@@ -47,7 +47,9 @@ def test_a_run_against_the_one_before(compiled: Compiled) -> None:
     assert found.when == "3 minutes ago"
     assert found.title == "the machine code changed"
     assert any("f32[50, 20] instead of z: f32[50, 7]" in change for change in found.changes)
-    assert any("2.00× faster than before" in change for change in found.changes)
+    assert found.changes[-1] == (
+        "1.00 ms, before 2.00 ms, on other inputs: the times do not compare"
+    )
     assert {d.level for d in found.diffs} == {"graph", "loop", "asm"}
     for form in everywhere(Report(compiled, history=found)):
         assert "the machine code changed" in form
@@ -74,15 +76,33 @@ def test_the_same_code_is_as_fast_as_it_was_whatever_the_machine_does(compiled: 
         (None, "2.00× faster than before"),
         (FAST, "2.00× faster than before"),
         (SLOW, "no clear change of the time: NumPy's is 0.50× what it was, too"),
-        (replace(FAST, median=0.25e-3), "8.00× faster than before"),
+        (replace(FAST, median=0.25e-3), "2.00× faster than before"),
     ],
 )
 def test_what_numpy_changed_by_is_the_machine(
     compiled: Compiled, numpy: Timing | None, words: str
 ) -> None:
     now = Run.of(compiled, FAST, FAST if numpy else None)
-    before = replace(Run.of(nbcomp.compile(lambda z: z + 1, X), SLOW, numpy), inputs=now.inputs)
+    before = Run.of(nbcomp.compile(lambda z: z + 1, X), SLOW, numpy)
+    before = replace(before, inputs=now.inputs, source=now.source)
     assert words in history(now, before).changes[-1]
+
+
+def test_the_ratio_to_another_program_is_of_the_times_as_measured(compiled: Compiled) -> None:
+    now = Run.of(compiled, SLOW, replace(SLOW, median=8e-3))
+    before = Run.of(nbcomp.compile(lambda q: q + 1, X), FAST, FAST)
+    assert history(now, before).changes[-1] == (
+        "2.00× slower than before (1.73–2.33): 2.00 ms, before 1.00 ms"
+    )
+
+
+def test_times_on_other_numbers_do_not_compare(compiled: Compiled) -> None:
+    now = Run.of(compiled, SLOW, given=("n: 10",))
+    found = history(now, replace(now, timing=FAST, given=("n: 100",)))
+    assert found.changes == (
+        "inputs: n: 10 instead of n: 100",
+        "2.00 ms, before 1.00 ms, on other inputs: the times do not compare",
+    )
 
 
 def test_a_changed_source_is_the_first_difference(compiled: Compiled) -> None:

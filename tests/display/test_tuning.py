@@ -109,6 +109,18 @@ def test_nothing_found() -> None:
     assert "What the tuner found" not in shown.html()
 
 
+def test_what_the_final_comparison_did_not_confirm_is_no_speed_up() -> None:
+    close = Found(kernel(), final=Ratio(0.98, 0.95, 1.02))
+    shown = TuneReport(tuned(kernels=(close,), change=None), 30.0)
+    for form in (str(shown), shown.html()):
+        words = " ".join(form.split())
+        assert "the default schedules stay, the final comparison did not confirm what" in words
+        assert "what the search took for 2.86× as fast: 1.02× (0.98–1.05)" in words
+        assert "compared at the end" in words
+        assert "1.02× (0.98–1.05): default stays" in words
+        assert "speed-up" not in words.replace("Speed-up over the default schedule", "")
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -101,6 +101,34 @@ def test_user_errors_are_one_line(data: Any) -> None:
     assert "has not been compiled yet" in usage_error(data, "%ir k")
 
 
+def test_functions_to_explain_are_named_or_called(data: Any) -> None:
+    assert str(data.value("%explain f(x)")).startswith("f(x): ")
+    assert str(data.value("%explain f(x, 3.0);")).startswith("f(x, 3.0): ")
+    assert "graph f(" in str(data.value("%ir f(x, 3.0)"))
+    assert "kernel " in str(data.value("%ir f(x, 3.0) loop;"))
+    data.run("def later(v):\n    return v + 1")
+    assert "graph later(" in str(data.value("%ir later(x)"))
+    data.run("class Space:\n    pass\nspace = Space()\nspace.g = f")
+    assert str(data.value("%explain space.g")).startswith("space.g: ")
+    for text in ("np.sort", "np.sort(x)", "np.exp", "len", "len(x)"):
+        name = text.partition("(")[0]
+        assert usage_error(data, f"%explain {text}").startswith(f"{name} is not a function of the")
+    assert "no attribute 'nope'" in usage_error(data, "%explain np.nope")
+    assert "expected a function's name or a call" in usage_error(data, "%explain f x")
+    assert "expected a function's name or a call" in usage_error(data, "%ir x + 1")
+
+
+def test_a_call_is_explained_by_what_ran(data: Any) -> None:
+    data.value("f(np.ones((3, 2)))")
+    assert "f32[6, 5]" in str(data.value("%ir f(x)"))
+    assert "f64[3, 2]" in str(data.value("%ir f"))
+
+
+@pytest.mark.parametrize("line", ["f(x);", "f(x); --no-bench", "f(x) --no-bench;", " f(x) ; "])
+def test_a_semicolon_on_a_commands_line_says_nothing(data: Any, line: str) -> None:
+    assert isinstance(data.value(f"%compile {line}"), Report)
+
+
 def test_settings_are_defaults(data: Any) -> None:
     data.run("%config NbComp.show = ['graph']")
     data.value("%%compile\nf(x)")

@@ -41,8 +41,9 @@ class KernelText:
 class Run:
     """What is remembered of a function that was compiled and, perhaps, timed.
 
-    when: seconds since the epoch.  inputs: the types of its inputs.  reference: NumPy's time in the
-    same run, which says how fast the machine was.
+    when: seconds since the epoch.  inputs: the types of its inputs; given: the arguments of the
+    call, arrays by dtype and shape, numbers by value.  reference: NumPy's time in the same run,
+    which says how fast the machine was.
     """
 
     when: float
@@ -53,9 +54,15 @@ class Run:
     kernels: tuple[KernelText, ...]
     timing: Timing | None
     reference: Timing | None = None
+    given: tuple[str, ...] = ()
 
     @staticmethod
-    def of(compiled: Compiled, timing: Timing | None, reference: Timing | None = None) -> Run:
+    def of(
+        compiled: Compiled,
+        timing: Timing | None,
+        reference: Timing | None = None,
+        given: tuple[str, ...] = (),
+    ) -> Run:
         """The run that has just been reported."""
         kernels, left = [], KEPT
         for kernel in compiled.kernels:
@@ -73,7 +80,15 @@ class Run:
             tuple(kernels),
             timing,
             reference,
+            given,
         )
+
+    @property
+    def work(self) -> tuple[list[str], list[str]]:
+        """What it was given, without the names the program has for it."""
+        sides = (self.inputs, self.given)
+        inputs, given = ([text.partition(": ")[2] for text in texts] for texts in sides)
+        return inputs, given
 
     @property
     def unit(self) -> float | None:
@@ -158,10 +173,12 @@ def _difference(level: str, kernel: str, before: str, now: str) -> Iterator[Diff
 
 
 def _changes(now: Run, before: Run, diffs: tuple[Difference, ...]) -> Iterator[str]:
-    if now.inputs != before.inputs:
-        gone = [i for i in before.inputs if i not in now.inputs]
-        new = [i for i in now.inputs if i not in before.inputs]
-        yield f"inputs: {', '.join(new) or 'fewer'} instead of {', '.join(gone) or 'fewer'}"
+    for new, old in ((now.inputs, before.inputs), (now.given, before.given)):
+        if new != old:
+            came = ", ".join(i for i in new if i not in old) or "fewer"
+            gone = ", ".join(i for i in old if i not in new) or "fewer"
+            yield f"inputs: {came} instead of {gone}"
+            break
     if now.operators != before.operators:
         yield f"{count(now.operators, 'operator')} after the passes instead of {before.operators}"
     names, known = [k.name for k in now.kernels], [k.name for k in before.kernels]
@@ -176,26 +193,29 @@ def _changes(now: Run, before: Run, diffs: tuple[Difference, ...]) -> Iterator[s
 
 
 def _times(now: Run, before: Run, code: bool) -> Iterator[str]:
-    """The times in words.
+    """The times in words: the ratio of the compiled times as they were measured.
 
-    No difference is made of what the machine did between the runs: of times whose quartiles
-    overlap, of equal code on equal inputs, and of what NumPy's own time changed by, too.
+    There is none of runs on other inputs, and no difference is made of what the machine did between
+    the runs: of times whose quartiles overlap, of equal code on equal inputs, and of what NumPy's
+    own time for the same source changed by, too.
     """
     if now.timing is None or before.timing is None:
         return
     both = f"{seconds(now.timing.median)}, before {seconds(before.timing.median)}"
-    same = now.inputs == before.inputs
-    drift = now.unit / before.unit if same and now.unit and before.unit else 1.0
+    if now.work != before.work:
+        yield f"{both}, on other inputs: the times do not compare"
+        return
+    units = (now.unit, before.unit) if now.source == before.source else (None, None)
+    drift = units[0] / units[1] if units[0] and units[1] else 1.0
     if _overlap(now.timing, before.timing):
         yield f"the same time within the spread ({both})"
-    elif same and not code:
+    elif not code and now.source == before.source:
         yield f"no change of the program's time: it is the same code ({both})"
     elif _overlap(now.timing, before.timing, drift):
         yield f"no clear change of the time: NumPy's is {drift:.2f}× what it was, too ({both})"
     else:
-        ratio = drift * before.timing.median / now.timing.median
-        low = drift * before.timing.low / now.timing.high
-        high = drift * before.timing.high / now.timing.low
+        ratio = before.timing.median / now.timing.median
+        low, high = before.timing.low / now.timing.high, before.timing.high / now.timing.low
         _, words = ratio_words(ratio, low, high)
         yield f"{words.replace('than NumPy', 'than before')}: {both}"
 
