@@ -22,7 +22,7 @@ from nbcomp.frontend.location import here, target_name
 from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.session import Session, attributed
 from nbcomp.frontend.storage import Place, Storage
-from nbcomp.frontend.tracer import Tracer, holds_traced, read
+from nbcomp.frontend.tracer import Tracer, holds_traced, plain, read
 from nbcomp.frontend.whole_numbers import within
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
@@ -104,6 +104,13 @@ def handles(*functions: Any) -> Callable[[Handler], Handler]:
 
 def call(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a NumPy function on tracers and other values."""
+    result = _called(session, function, args, kwargs)
+    if type(result) is Tracer and result._held is not None and not kwargs.get("out"):
+        return plain(result)  # np.asarray(p) of a parameter is no parameter
+    return result
+
+
+def _called(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     session.check()
     session.calls += 1
     if session.calls > MOST_CALLS:

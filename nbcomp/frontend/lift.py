@@ -39,7 +39,7 @@ from nbcomp.frontend.number import Number, length
 from nbcomp.frontend.objects import add_methods, shadow, source_of, subclass
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
-from nbcomp.frontend.tracer import Tracer
+from nbcomp.frontend.tracer import Held, Tracer
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Input
 from nbcomp.ops.operand import constant, supported
@@ -106,6 +106,8 @@ class Lifter:
         self.given: dict[int, Source] = {}
         self._foreign: dict[int, tuple[Any, Any, Tracer]] = {}  # the array, its value, its tracer
         self._attributes: list[tuple[Any, Any]] = []  # copies of functions, and what they had
+        # Where objects that stand for arrays were first found, the objects and tracers, by id.
+        self._holders: dict[int, tuple[Source, Any, Any]] = {}
         self._leaves = 0
 
     def lift(self, value: Any, source: Source, name: str = "") -> Any:
@@ -165,9 +167,24 @@ class Lifter:
         self.session.guard(ObjectGuard(step(source, "type", "__class__"), type(value)))
         attribute = getattr(type(value), HELD_ARRAY)
         place, array = step(source, "attr", attribute), getattr(value, attribute)
-        if place not in self._lifted:
-            self._lifted[place] = self._array(array, place, _joined(source), held=True)
-        return self._lifted[place]
+        first, original, known = self._holders.get(id(value), (source, value, None))
+        if _enumerated(source) or _enumerated(first):  # it may be counted: one for each, that stays
+            self.session.guard(ObjectGuard(first, original))
+            self.session.guard(ObjectGuard(source, original))
+            if known is not None:
+                return known
+        if place in self._lifted:
+            return self._lifted[place]
+        tracer = self._array(array, place, _joined(source), held=True)
+        if type(tracer) is Tracer:
+
+            def attribute(name: str) -> Any:
+                return self.lift(getattr(value, name), step(source, "attr", name), name)
+
+            tracer._held = Held(type(value), source, attribute)
+        self._lifted[place] = tracer
+        self._holders[id(value)] = source, value, tracer
+        return tracer
 
     def _number(self, value: int | float, source: Source, name: str) -> Any:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -505,6 +522,11 @@ class Lazy:
             kind = type(self.value).__name__
             raise Unsupported(f"{self.source.describe()}, a {kind}, is not followed", here())
         return self.lifter.lift(self.value, self.source, self.name)
+
+
+def _enumerated(source: Source) -> bool:
+    """Whether this was found by going through the attributes of an object."""
+    return source.path[-2:-1] == (("attr", "__dict__"),)
 
 
 def step(source: Source, how: str, key: Any) -> Source:

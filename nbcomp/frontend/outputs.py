@@ -193,6 +193,8 @@ class Outputs:
         return Out(self.add(node), float)
 
     def _array(self, value: Tracer) -> Tree:
+        if value._held is not None:
+            return Own(value._held.source)
         place = value._place
         storage = place.storage
         if value._scalar:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import difflib
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.whole_numbers import FUNCTIONS, checked, is_counting
 from nbcomp.graph.ir import Node
 from nbcomp.ops.operand import constant
+from nbcomp.runtime.plan import Source
 from nbcomp.sizes import is_open
 from nbcomp.types import DType
 
@@ -35,11 +36,15 @@ STANDS_IN = ", known at run time>"  # ends the representation of a tracer
 LONGEST_POWER = 64  # of a Python int known at run time, as products
 MOST_ITERATIONS = 2_000  # of a loop over an array, all of which become nodes
 
-# Methods that arrays have beyond NumPy's where the program is now: in a layer's `forward`, those of
-# `nbcomp.nn.Tensor`.
-EXTRA_METHODS: ContextVar[Mapping[str, Callable[..., Any]] | None] = ContextVar(
-    "extra_methods", default=None
-)
+
+class ExtraMethods(dict[str, Callable[..., Any]]):
+    """Methods that arrays have beyond NumPy's, by name; `kind` is the class of such arrays."""
+
+    kind: type = np.ndarray
+
+
+# Those that arrays have where the program is now: in a layer's `forward`, `nbcomp.nn.Tensor`'s.
+EXTRA_METHODS: ContextVar[ExtraMethods | None] = ContextVar("extra_methods", default=None)
 
 
 class MixedBool:
@@ -47,26 +52,39 @@ class MixedBool:
     only: its truth is the same, its arithmetic is not."""
 
 
+class Held(NamedTuple):
+    """The object that stands for an array, of which a tracer is: its class, where it is found, and
+    what gives its other attributes, lifted."""
+
+    kind: type
+    source: Source
+    attribute: Callable[[str], Any]
+
+
 class Tracer:
     """An array in the user's program: a place in a storage.
 
     scalar: NumPy would have a NumPy scalar here, not a 0-d array; it cannot be written to.  python:
-    the type, where NumPy would even have a Python object.
+    the type, where NumPy would even have a Python object.  held: the user's object, such as a
+    parameter, that this is the array of.
     """
 
-    __slots__ = ("_place", "_python", "_scalar", "_session", "_type")
+    __slots__ = ("_held", "_place", "_python", "_scalar", "_session", "_type")
 
     def __init__(self, session: Session, place: Place, scalar: bool = False) -> None:
         self._session, self._place, self._scalar = session, place, scalar
         self._type = place.read().type
         self._python: type | None = None
+        self._held: Held | None = None
 
     # ------------------------------------------------------------------------- static answers
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
+        if self._held is not None:
+            return self._held.kind
         python = None if self._python is MixedBool else self._python
-        return python or (self._type.dtype.type if self._scalar else np.ndarray)
+        return python or (self._type.dtype.type if self._scalar else _kind(self))
 
     @property
     def dtype(self) -> DType:
@@ -151,7 +169,7 @@ class Tracer:
     @property
     def real(self) -> Any:
         """The real part: itself."""
-        return self
+        return plain(self)
 
     @property
     def imag(self) -> Any:
@@ -160,9 +178,25 @@ class Tracer:
 
     def conj(self) -> Any:
         """The complex conjugate: itself."""
-        return self
+        return plain(self)
 
     conjugate = conj
+
+    @property
+    def data(self) -> Any:
+        """The array in a parameter; of other arrays their memory, which is not compiled."""
+        if self._held is None:
+            raise_attribute(self, "data")
+        return plain(self)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if type(value) is not Tracer or value._place is not self._place:
+            raise Unsupported(
+                "the function sets .data; a compiled function only writes to arrays",
+                here(),
+                "p[...] = value, or p -= value, writes to the array that is there",
+            )
 
     @property
     def base(self) -> Any:
@@ -206,9 +240,11 @@ class Tracer:
 
     def __getattr__(self, name: str) -> Any:
         touch(self)
-        extra = (EXTRA_METHODS.get() or {}).get(name)
-        if extra is not None:
-            return functools.partial(extra, self)
+        if self._held is not None and name in vars(self._held.kind) and name[0] != "_":
+            return self._held.attribute(name)
+        extra = EXTRA_METHODS.get()
+        if extra is not None and name in extra:
+            return functools.partial(extra[name], self)
         if name in METHODS:
             function = getattr(np, name)
             return lambda *args, **kwargs: self._session.call(function, (self, *args), kwargs)
@@ -257,6 +293,8 @@ class Tracer:
     def __hash__(self) -> int:
         if self._scalar:
             return hash(self._value("hash"))
+        if self._held is not None:
+            return object.__hash__(self)
         raise TypeError("unhashable type: 'numpy.ndarray'")
 
     def __copy__(self) -> Any:
@@ -296,6 +334,25 @@ def touch(tracer: Tracer) -> None:
     source = tracer._place.storage.read
     if source is not None:
         source.used = True
+
+
+def plain(tracer: Tracer) -> Tracer:
+    """The array itself, of one that an object of the user's stands for."""
+    if tracer._held is None:
+        return tracer
+    return Tracer(tracer._session, tracer._place, tracer._scalar)
+
+
+def _kind(tracer: Tracer) -> type:
+    """The class of an array that is no scalar: where arrays have further methods, theirs, but for
+    those that the program finds in objects and variables."""
+    extra, read = EXTRA_METHODS.get(), tracer._place.storage.read
+    if extra is None:
+        return np.ndarray
+    if read is None:
+        return extra.kind
+    given = read.source.kind == "argument" and all(how == "item" for how, _ in read.source.path)
+    return extra.kind if given else np.ndarray
 
 
 def shape_of(tracer: Tracer) -> tuple[int, ...]:

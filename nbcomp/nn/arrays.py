@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from nbcomp.frontend.tracer import EXTRA_METHODS
+from nbcomp.frontend.tracer import EXTRA_METHODS, ExtraMethods
 
-METHODS: dict[str, Callable[..., Any]] = {}  # of arrays inside `forward`, filled by `functional`
+METHODS = ExtraMethods()  # of arrays inside `forward`, filled by `functional`
 
 
 class Tensor(np.ndarray[Any, Any]):
@@ -38,6 +38,7 @@ class Tensor(np.ndarray[Any, Any]):
         return functools.partial(METHODS[name], self)
 
 
+METHODS.kind = Tensor
 REDUCTIONS = ("sum", "mean", "max", "min", "prod", "var", "std", "any", "all")
 
 
