@@ -121,14 +121,50 @@ def _called(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
         )
     with attributed(session.layers()) as location:
         session.unrolled.count(function, location)
-        handler = HANDLERS.get(function)
-        if handler is not None:
-            return handler(session, *args, **kwargs)
-        if isinstance(function, np.ufunc):
-            return _ufunc(session, function, args, kwargs, location)
-        if getattr(function, "__name__", "") == "at":
-            return HANDLERS[np.ufunc.at](session, function, *args, **kwargs)
-        return _function(session, function, args, kwargs, location)
+        try:
+            return _dispatched(session, function, args, dict(kwargs), location)
+        except Unsupported:
+            values = _scalars_known(session, args, kwargs)
+            if values is None:
+                raise
+            return _dispatched(session, function, *values, location)
+
+
+def _dispatched(
+    session: Session,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    location: Location | None,
+) -> Any:
+    handler = HANDLERS.get(function)
+    if handler is not None:
+        return handler(session, *args, **kwargs)
+    if isinstance(function, np.ufunc):
+        return _ufunc(session, function, args, kwargs, location)
+    if getattr(function, "__name__", "") == "at":
+        return HANDLERS[np.ufunc.at](session, function, *args, **kwargs)
+    return _function(session, function, args, kwargs, location)
+
+
+def _scalars_known(
+    session: Session, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments with the values of NumPy scalars that depend on no array: a function that needs
+    numbers now (a shape, a bound of `np.arange`) has them assumed, as Python's numbers are.  None
+    if there are none."""
+    changed = False
+
+    def value(x: Any) -> Any:
+        nonlocal changed
+        found = session.known(read(x)) if type(x) is Tracer and x._scalar else None
+        if found is None:
+            return x
+        changed = True
+        return found[()]
+
+    values = deep(value, args), deep(value, kwargs)
+    return values if changed else None
 
 
 def _ufunc(

@@ -147,9 +147,6 @@ class Lifter:
 
     def _array(self, value: Any, source: Source, name: str, held: bool = False) -> Any:
         _check_array(value, source)
-        if isinstance(value, np.generic) and (source.kind != "argument" or source.path):
-            self.session.guard(ValueGuard(source, value))
-            return value
         if (
             name and name in self._names
         ):  # of another array, which was found elsewhere under the same name
@@ -349,9 +346,12 @@ class Lifter:
         if module is np or module.__name__.startswith("numpy."):
             return self._once(module, lambda: NumpyModule(self.session, module))
         file = getattr(module, "__file__", None)
-        if file is None or is_library(file):
-            return module
-        return self._once(module, lambda: UserModule(self, module))
+        made = (
+            file is None and getattr(module, "__spec__", None) is None
+        )  # a notebook's, or by hand
+        if made or (file is not None and not is_library(file)):
+            return self._once(module, lambda: UserModule(self, module))
+        return module
 
     # ------------------------------------------------------------------------------ functions
 
