@@ -55,7 +55,7 @@ from nbcomp.pipeline import compile_captured
 from nbcomp.record import Location, Remark
 from nbcomp.runtime import interpret
 from nbcomp.runtime.callable import Callable
-from nbcomp.runtime.entry import NativeFunction
+from nbcomp.runtime.entry import NativeFunction, as_called
 from nbcomp.runtime.plan import WHOLE, Plan
 from nbcomp.wrapped import NOTHING, callable_of, global_name, name_of
 
@@ -112,7 +112,12 @@ class Jit(Callable):
         signature = _signature(self.__wrapped__)
         if signature is not None:
             self.lengths.declare(of_annotations(signature))
-        return NativeFunction(self.__name__, self.__doc__, self.slow_path, self.failed, signature)
+
+        def failed(values: tuple[Any, ...], plan: Plan, step: int, status: int) -> Any:
+            args, kwargs = as_called(signature, values)
+            return self.failed(args, plan, step, status, kwargs)
+
+        return NativeFunction(self.__name__, self.__doc__, self.slow_path, failed, signature)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The first call, which connects the native entry; calls that are watched; and all calls

@@ -66,7 +66,7 @@ class NativeFunction:
         self._changing = threading.RLock()
         self._record = record = _Record()
         record.slow_path = slow_path
-        record.failed_path = failed or partial(_again, slow_path)
+        record.failed_path = failed or partial(_again, slow_path, signature)
         record.slow, record.failed = id(record.slow_path), id(record.failed_path)
         record.variants, record.retired, record.signature = (), [], None
         if signature is not None:
@@ -125,9 +125,27 @@ class NativeFunction:
             record.retired.clear()
 
 
-def _again(slow_path: SlowPath, args: tuple[Any, ...], plan: Plan, step: int, status: int) -> Any:
+def _again(
+    slow_path: SlowPath,
+    signature: inspect.Signature | None,
+    args: tuple[Any, ...],
+    plan: Plan,
+    step: int,
+    status: int,
+) -> Any:
     """What happens after a failed step unless something else is asked for."""
-    return slow_path(args, {})
+    return slow_path(*as_called(signature, args))
+
+
+def as_called(
+    signature: inspect.Signature | None, values: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call whose values a plan has seen: by position and by keyword."""
+    if signature is None or len(signature.parameters) > at.PARAMETERS:
+        return values, {}
+    named = dict(zip(signature.parameters, values, strict=True))
+    call = inspect.BoundArguments(signature, named)
+    return call.args, call.kwargs
 
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

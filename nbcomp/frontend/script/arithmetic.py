@@ -8,14 +8,22 @@ that they fit; what leaves 64 bits, or would raise, ends the kernel.  Knows numb
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from nbcomp.frontend.script.errors import (
+    FLOAT_BY_ZERO,
+    TOO_LARGE_POWER,
+    ZERO_TO_NEGATIVE,
+    Words,
+)
+from nbcomp.frontend.script.rounding import Rounding
 from nbcomp.frontend.script.values import (
     EXACT,
     NONE,
@@ -37,8 +45,7 @@ from nbcomp.frontend.script.values import (
     numeric,
     union,
 )
-from nbcomp.frontend.script.whole import ZERO, WholeNumbers
-from nbcomp.loop.grammar import Const, Expr, const
+from nbcomp.loop.grammar import Apply, Const, Expr, const
 from nbcomp.sizes import Size
 from nbcomp.types import BOOL, FLOAT64
 
@@ -67,7 +74,7 @@ COMPARE: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], str]] = {
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
 
 
-class Arithmetic(WholeNumbers):
+class Arithmetic(Rounding):
     """Operators on scalars."""
 
     def binary(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
@@ -122,36 +129,79 @@ class Arithmetic(WholeNumbers):
 
     def python_float(self, fn: str, a: Scalar, b: Scalar) -> Scalar:
         """Float arithmetic: as NumPy's, but dividing by zero raises."""
-        if fn in ZERO:
-            if not (isinstance(b.expr, Const) and b.expr.value != 0):
-                b = self.keep(b)
-                zero = self.compare("equal", b.expr, const(0.0, FLOAT64))
-                message = "float division by zero" if fn == "divide" else "float modulo"
-                self.fail_if(zero, "ZeroDivisionError", message)
+        if fn in FLOAT_BY_ZERO:
+            b = self.float_nonzero(b, FLOAT_BY_ZERO[fn])
         elif fn == "power":
             return self.float_power(a, b)
         elif fn not in ("add", "subtract", "multiply"):
             raise NotElements(f"{fn} is not defined for floats")
         return Scalar(PY_FLOAT, self.apply(fn, a.expr, b.expr))
 
+    def float_nonzero(self, b: Scalar, error: Words) -> Scalar:
+        """A divisor, which is not zero from here on."""
+        if not (isinstance(b.expr, Const) and b.expr.value != 0):
+            b = self.keep(b)
+            self.fail_if(self.compare("equal", b.expr, const(0.0, FLOAT64)), *error)
+        return b
+
     def float_power(self, a: Scalar, b: Scalar) -> Scalar:
-        """`a ** b`: what overflows, or is complex, ends the kernel."""
-        a = self.keep(a)
+        """`a ** b`: what overflows, or divides by zero, ends the kernel; what is complex is left
+        to Python, which may well go on with it."""
+        a, b = self.keep(a), self.keep(b)
         if isinstance(b.expr, Const) and b.expr.value == 2:
             result = self.keep(Scalar(PY_FLOAT, self.apply("multiply", a.expr, a.expr)))
         else:
-            b = self.keep(b)
+            self.fail_where(self.zero_to_negative(a.expr, b.expr), *ZERO_TO_NEGATIVE)
+            with self.uncertain():
+                self.fail_where(self.complex_power(a.expr, b.expr), "TypeError", "a complex number")
             result = self.keep(Scalar(PY_FLOAT, self.apply("power", a.expr, b.expr)))
-        self.needs_finite(result, (a, b), "the result of ** is too large, or complex")
+        self.needs_finite(result, (a, b), TOO_LARGE_POWER)
         return result
 
-    def needs_finite(self, result: Scalar, args: tuple[Scalar, ...], why: str) -> None:
+    def zero_to_negative(self, x: Expr, y: Expr) -> Expr:
+        """Whether x ** y is a zero to a finite negative power."""
+        return self.all_of(
+            self.compare("equal", x, const(0.0, FLOAT64)),
+            self.compare("less", y, const(0.0, FLOAT64)),
+            self.compare("greater", y, const(-math.inf, FLOAT64)),
+        )
+
+    def complex_power(self, x: Expr, y: Expr) -> Expr:
+        """Whether x ** y is a negative finite number to a finite power that is not whole."""
+        return self.all_of(
+            self.compare("less", x, const(0.0, FLOAT64)),
+            self.compare("greater", x, const(-math.inf, FLOAT64)),
+            self.apply("isfinite", y, dtype=BOOL),
+            self.compare("not_equal", self.apply("trunc", y), y),
+        )
+
+    def needs_finite(self, result: Scalar, args: tuple[Scalar, ...], error: Words) -> None:
         """Python's functions of floats raise where finite arguments give no finite result."""
         bad = self.apply("logical_not", self.finite(result), dtype=BOOL)
-        for a in args:
-            if not isinstance(a.expr, Const):
-                bad = self.apply("logical_and", bad, self.finite(a), dtype=BOOL)
-        self.fail_if(bad, "OverflowError", why)
+        self.fail_if(self.all_of(bad, *(self.finite(a) for a in args)), *error)
+
+    def fail_where(self, bad: Expr, kind: str, message: str) -> None:
+        """End the kernel if a condition holds that may be known not to."""
+        if not isinstance(bad, Const) or bad.value:
+            self.fail_if(bad, kind, message)
+
+    def all_of(self, *tests: Expr) -> Expr:
+        """Whether all conditions hold; those on constants are known now."""
+        rest = [t for t in map(_folded, tests) if not (isinstance(t, Const) and t.value)]
+        if any(isinstance(t, Const) for t in rest):
+            return const(False, BOOL)
+        return reduce(self.and_also, rest) if rest else const(True, BOOL)
+
+    def and_also(self, a: Expr, b: Expr) -> Expr:
+        """Whether two conditions hold."""
+        return self.apply("logical_and", a, b, dtype=BOOL)
+
+    def any_of(self, a: Expr, b: Expr) -> Expr:
+        """Whether one of two conditions holds."""
+        known = [t for t in (a, b) if isinstance(t, Const)]
+        if not known:
+            return self.apply("logical_or", a, b, dtype=BOOL)
+        return known[0] if known[0].value else b if known[0] is a else a
 
     def finite(self, s: Scalar) -> Expr:
         """Whether a float is finite."""
@@ -164,7 +214,11 @@ class Arithmetic(WholeNumbers):
         if fn == "power" and not isinstance(b, Scalar) and b == 2 and number(a).dtype.kind == "f":
             x = self.keep(number(a))
             return self.ufunc("multiply", (x, x))
-        if fn in ("left_shift", "right_shift", "power", *BITS) or fn in ZERO or fn in _PLAIN:
+        if (
+            fn in ("left_shift", "right_shift", "power", *BITS)
+            or fn in FLOAT_BY_ZERO
+            or fn in _PLAIN
+        ):
             return self.ufunc(fn, (a, b))
         raise NotElements(f"{fn} is not compiled")
 
@@ -325,6 +379,16 @@ class Arithmetic(WholeNumbers):
         if isinstance(op, ast.Invert):
             return Scalar(PY_INT, self.apply("invert", s.expr), ~s.high, ~s.low)
         return s
+
+
+def _folded(test: Expr) -> Expr:
+    """A condition; of constants, as it is known now."""
+    if not isinstance(test, Apply):
+        return test
+    args = [_folded(a) for a in test.args]
+    values = [a.value for a in args if isinstance(a, Const)]
+    known = len(values) == len(args)
+    return const(getattr(np, test.fn)(*values), test.dtype) if known else test
 
 
 def _lengths(*values: Any) -> bool:

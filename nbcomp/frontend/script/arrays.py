@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.frontend.script.errors import TOO_LARGE_INT
 from nbcomp.frontend.script.slices import Slices
 from nbcomp.frontend.script.values import (
     PY_INT,
@@ -30,11 +31,10 @@ from nbcomp.loop.grammar import (
     Load,
     Store,
     affine,
-    const,
     index_add,
 )
 from nbcomp.sizes import Size
-from nbcomp.types import BOOL, FLOAT64
+from nbcomp.types import BOOL
 
 UNSIGNED = np.dtype(np.uint64)
 
@@ -149,6 +149,8 @@ class Arrays(Slices):
 
     def assigned(self, s: Scalar, kind: Kind) -> Scalar:
         """A number as an element of an array of this kind holds it."""
+        if kind.dtype.kind == "f" and (rounded := self.unchecked(s.expr)) is not None:
+            return Scalar(kind, self.cast(rounded, kind))
         if s.dtype == kind.dtype or not kind.is_int:
             return self.converted(s, kind)
         from_numpy = s.kind.python is None
@@ -156,20 +158,11 @@ class Arrays(Slices):
             return self.converted(s, kind)  # C's own conversion
         low, high = kind.bounds()
         if s.dtype.kind == "f":
-            s = self.truncated(s, "cannot convert float to integer")
+            s = self.truncated(s, TOO_LARGE_INT)
         if s.low < low or s.high > high:
             s = self.keep(s)
             self.int_fits(s, kind, f"Python integer {{0}} out of bounds for {kind.dtype.name}")
         return self.converted(s, kind)
-
-    def truncated(self, s: Scalar, message: str) -> Scalar:
-        """`int(x)` of a float, towards zero; what is none of 64 bits ends the kernel."""
-        wide = self.keep(Scalar(Kind(FLOAT64), self.cast(s.expr, Kind(FLOAT64))))
-        size = self.apply("absolute", wide.expr)
-        small = self.compare("less", size, const(2.0**63, FLOAT64))
-        bad = self.apply("logical_not", small, dtype=BOOL)
-        self.fail_if(bad, "ValueError", message)
-        return Scalar(PY_INT, self.cast(wide.expr, PY_INT))
 
 
 def _is_index(value: Any) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from nbcomp.frontend.script.arithmetic import BINARY
 from nbcomp.frontend.script.calls import Calls
 from nbcomp.frontend.script.computed import is_array
+from nbcomp.frontend.script.mathematics import ROUNDING
 from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.values import (
     Computed,
@@ -42,8 +43,18 @@ class Assignments(Calls):
         value = self.value(node.value)
         if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple | ast.List):
             value = self.frozen(value)
-        for target in node.targets:
-            self.assign(target, value)
+        with self.used_once(value if self.is_rounding(node) else None):
+            for target in node.targets:
+                self.assign(target, value)
+
+    def is_rounding(self, node: ast.Assign) -> bool:
+        """Whether a statement does nothing but assign a number that Python's `int` or the like
+        gives to an element."""
+        match node:
+            case ast.Assign([ast.Subscript()], ast.Call(ast.Name() | ast.Attribute() as function)):
+                with self.discarded():
+                    return any(self.value(function) is f for f in (int, round, *ROUNDING))
+        return False
 
     def stmt_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -108,7 +119,7 @@ class Assignments(Calls):
         if not is_numeric(value) and not is_array(value):
             raise NotElements(f"assigning {describe(value)} to an element")
         if isinstance(value, Scalar | Either):
-            value = self.keep(value) if self.eager else value
+            value = self.keep(value) if self.eager and not self.only else value
         target = self.part(base, index)
         self.fill(target, value)
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from nbcomp.errors import CaptureError
 from nbcomp.frontend.script.computed import is_array
-from nbcomp.frontend.script.expressions import Expressions
+from nbcomp.frontend.script.errors import FLOAT_BY_ZERO, TOO_LARGE_INT
+from nbcomp.frontend.script.mathematics import Mathematics
 from nbcomp.frontend.script.source import Source, source_of
 from nbcomp.frontend.script.values import (
     NP_BOOL,
@@ -36,35 +37,12 @@ from nbcomp.frontend.script.values import (
     number,
     numeric,
 )
-from nbcomp.loop.grammar import const
 from nbcomp.sizes import Size
-from nbcomp.types import BOOL, FLOAT64
 
 DEEPEST = 48  # calls within calls
-MATH: dict[Any, str] = {
-    **{
-        f: str(f.__name__)
-        for f in (math.sqrt, math.exp, math.log, math.log2, math.log10, math.log1p)
-    },
-    **{f: f.__name__ for f in (math.sin, math.cos, math.tan, math.sinh, math.cosh, math.tanh)},
-    math.expm1: "expm1",
-    math.fabs: "absolute",
-    math.asin: "arcsin",
-    math.acos: "arccos",
-    math.atan: "arctan",
-    math.atan2: "arctan2",
-    math.hypot: "hypot",
-    math.pow: "power",
-    math.copysign: "copysign",
-    math.degrees: "rad2deg",
-    math.radians: "deg2rad",
-    math.fmod: "fmod",
-}
-ROUNDING: dict[Any, str] = {math.floor: "floor", math.ceil: "ceil", math.trunc: "trunc"}
-TESTS: dict[Any, str] = {math.isnan: "isnan", math.isinf: "isinf", math.isfinite: "isfinite"}
 
 
-class Calls(Expressions):
+class Calls(Mathematics):
     """Values of calls."""
 
     original: Callable[[Any], Any]  # the user's or NumPy's function a lifted one stands for
@@ -159,6 +137,9 @@ class Calls(Expressions):
             args = [number(a) if isinstance(a, Size) else a for a in args]
         handler = _BUILTINS.get(function) if _hashable(function) else None
         if handler is not None:
+            least, most = _MANY.get(function, (0, math.inf))
+            if not least <= len(args) <= most:
+                raise NotElements(f"{function.__name__}() of {len(args)} arguments")
             return handler(self, *args)
         if isinstance(function, np.ufunc) and all(map(is_number, args)):
             return self.numpy_function(function, args)
@@ -168,56 +149,11 @@ class Calls(Expressions):
             return self.math_function(function, args)
         return NotImplemented
 
-    def math_function(self, function: Any, args: list[Any]) -> Any:
-        if not any(isinstance(a, Scalar) for a in args):
-            known = function in MATH or function in ROUNDING or function in TESTS
-            return function(*args) if known else NotImplemented
-        if function in MATH:
-            return self.math(MATH[function], [self.as_float(a) for a in args])
-        if function in ROUNDING:
-            return self.rounded(ROUNDING[function], args[0])
-        if function in TESTS:
-            s = self.as_float(args[0])
-            return Scalar(PY_BOOL, self.apply(TESTS[function], s.expr, dtype=BOOL), 0, 1)
-        return NotImplemented
-
     def other(self, function: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         """A call that only works where all it needs is known now."""
         raise NotElements(f"`{ast.unparse(node.func)}(...)` in a loop over elements", node)
 
     # ------------------------------------------------------------------------------- functions
-
-    def as_float(self, value: Any) -> Scalar:
-        """A number as Python's float."""
-        s = number(value)
-        if s.kind.python is None:
-            return Scalar(PY_FLOAT, self.cast(s.expr, PY_FLOAT))
-        return self.to_float(s)
-
-    def math(self, fn: str, args: list[Scalar]) -> Scalar:
-        """A function of `math`: it raises where NumPy gives NaN or infinity."""
-        args = [self.keep(a) for a in args]
-        result = self.keep(Scalar(PY_FLOAT, self.apply(fn, *(a.expr for a in args))))
-        if fn == "sqrt":
-            bad = self.compare("less", args[0].expr, const(0.0, FLOAT64))
-            self.fail_if(bad, "ValueError", "math domain error")
-        elif fn not in ("sin", "cos", "tan") and fn in _TOTAL:
-            return result
-        else:
-            self.needs_finite(result, tuple(args), "math range error")
-        return result
-
-    def rounded(self, fn: str, value: Any) -> Any:
-        """`math.floor(x)` and the like: an int."""
-        s = number(value)
-        whole = s.dtype.kind in "iub"
-        if whole and s.kind.python:
-            return self.to_int(s)
-        if whole and s.ways[0].fits(FLOAT64):  # NumPy's are rounded as floats
-            return self.converted(s, PY_INT)
-        return self.truncated(
-            Scalar(PY_FLOAT, self.apply(fn, self.as_float(s).expr)), "cannot convert float"
-        )
 
     def numpy_function(self, function: np.ufunc, args: list[Any]) -> Any:
         if function.nout != 1 or function.signature is not None or function.nin != len(args):
@@ -239,7 +175,7 @@ class Calls(Expressions):
         if value.kind.python is None:
             return self.converted(value, target)
         if value.kind == PY_FLOAT and target.is_int:
-            value = self.truncated(value, "cannot convert float to integer")
+            value = self.truncated(value, TOO_LARGE_INT)
         return self.converted(value, target)
 
     # ---------------------------------------------------------------- the user's own functions
@@ -364,7 +300,7 @@ class Calls(Expressions):
                 raise NotElements(f"int() of {describe(value)}")
             return value if isinstance(value, Size) else int(value)
         if value.dtype.kind == "f":
-            return self.truncated(value, "cannot convert float to integer")
+            return self.truncated(value)
         if value.dtype == np.dtype(np.uint64) and value.high >= 2**63:
             value = self.keep(value)
             self.int_fits(value, PY_INT, "a Python int beyond 64 bits")
@@ -392,6 +328,8 @@ class Calls(Expressions):
 
     def call_divmod(self, a: Any, b: Any) -> Any:
         a, b = self.frozen(a), self.frozen(b)
+        if isinstance(b, Scalar) and is_number(a) and _divides_floats(number(a), b):
+            self.float_nonzero(self.to_float(b), FLOAT_BY_ZERO["divmod"])
         quotient = self.binary("floor_divide", lambda x, y: x // y, a, b)
         return self.frozen(quotient), self.frozen(
             self.binary("remainder", lambda x, y: x % y, a, b)
@@ -443,7 +381,6 @@ class ZipOf:
         self.values = values
 
 
-_TOTAL = ("absolute", "arctan", "arctan2", "copysign", "tanh", "rad2deg", "deg2rad")
 _UFUNC_NAMES = {"true_divide": "divide", "mod": "remainder", "abs": "absolute"}
 _BUILTINS: dict[Any, Callable[..., Any]] = {
     len: Calls.call_len,
@@ -461,8 +398,20 @@ _BUILTINS: dict[Any, Callable[..., Any]] = {
 }
 
 
+_MANY: dict[Any, tuple[int, float]] = {
+    **dict.fromkeys((len, abs), (1, 1)),
+    **dict.fromkeys((int, float, bool), (0, 1)),
+    **dict.fromkeys((round, enumerate), (1, 2)),
+    divmod: (2, 2),
+    range: (1, 3),
+}  # the least and most arguments that they take here
 _OF_LENGTHS = (range, enumerate, zip, min, max, abs, int, bool, len)  # open lengths included
 _OF_ANY_KIND = (range, enumerate, zip, min, max, bool)  # which know of numbers of several kinds
+
+
+def _divides_floats(a: Scalar, b: Scalar) -> bool:
+    """Whether both are Python's, and one a float."""
+    return PY_FLOAT in (a.kind, b.kind) and bool(a.kind.python and b.kind.python)
 
 
 def _hashable(value: Any) -> bool:

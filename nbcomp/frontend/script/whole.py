@@ -6,6 +6,7 @@ A result whose bounds show that it fits is computed as it is; any other is check
 
 from __future__ import annotations
 
+from nbcomp.frontend.script.errors import BEYOND, INT_BY_ZERO, Words
 from nbcomp.frontend.script.values import (
     INT_HIGH,
     INT_LOW,
@@ -23,11 +24,6 @@ from nbcomp.frontend.script.ways import Ways
 from nbcomp.loop.grammar import Affine, Const, Expr, If, While, index_add, index_scale
 from nbcomp.types import BOOL
 
-ZERO = {
-    "divide": "division by zero",
-    "floor_divide": "integer division or modulo by zero",
-    "remainder": "integer modulo by zero",
-}
 LONG_POWER = 64  # a constant exponent up to here is written as products
 
 
@@ -44,7 +40,7 @@ class WholeNumbers(Ways):
         if not fits:
             a, b = self.keep(a), self.keep(b)
             bad = self.apply(f"{fn}_overflows", a.expr, b.expr, dtype=BOOL)
-            self.fail_if(bad, "OverflowError", "a Python int leaves 64 bits")
+            self.fail_if(bad, *BEYOND)
         expr = self.index_arithmetic(fn, a.expr, b.expr) if fits else None
         expr = expr or self.apply(fn, a.expr, b.expr)
         return Scalar(PY_INT, expr, max(low, INT_LOW), min(high, INT_HIGH))
@@ -76,13 +72,13 @@ class WholeNumbers(Ways):
 
     def int_floor_divide(self, a: Scalar, b: Scalar) -> Scalar:
         """a // b"""
-        b = self.nonzero(b, ZERO["floor_divide"])
+        b = self.nonzero(b, INT_BY_ZERO["floor_divide"])
         if b.low <= -1 <= b.high and a.low == INT_LOW:
             a, b = self.keep(a), self.keep(b)
             smallest = self.compare("equal", a.expr, self.int_const(INT_LOW))
             one = self.compare("equal", b.expr, self.int_const(-1))
             both = self.apply("logical_and", smallest, one, dtype=BOOL)
-            self.fail_if(both, "OverflowError", "a Python int leaves 64 bits")
+            self.fail_if(both, *BEYOND)
         size = max(abs(a.low), abs(a.high))
         low, high = -size - 1, size
         if b.low > 0:
@@ -92,7 +88,7 @@ class WholeNumbers(Ways):
 
     def int_remainder(self, a: Scalar, b: Scalar) -> Scalar:
         """a % b, with the sign of b."""
-        b = self.nonzero(b, ZERO["remainder"])
+        b = self.nonzero(b, INT_BY_ZERO["remainder"])
         low, high = min(b.low + 1, 0), max(b.high - 1, 0)
         if a.low >= 0 and b.low > 0:
             low, high = 0, min(high, a.high)
@@ -175,7 +171,7 @@ class WholeNumbers(Ways):
             shifted = self.keep(self.bounded("left_shift", a, b, low, high))
             back = self.apply("right_shift", shifted.expr, b.expr)
             lost = self.compare("not_equal", back, a.expr)
-            self.fail_if(lost, "OverflowError", "a Python int leaves 64 bits")
+            self.fail_if(lost, *BEYOND)
             return shifted
         return self.bounded("left_shift", a, b, low, high)
 
@@ -188,12 +184,12 @@ class WholeNumbers(Ways):
         high = max(largest >> least, largest >> most)
         return self.bounded("right_shift", a, b, low, high)
 
-    def nonzero(self, b: Scalar, message: str) -> Scalar:
+    def nonzero(self, b: Scalar, error: Words) -> Scalar:
         """A divisor, which is not zero from here on."""
         if b.low <= 0 <= b.high:
             b = self.keep(b)
             zero = self.compare("equal", b.expr, self.int_const(0))
-            self.fail_if(zero, "ZeroDivisionError", message)
+            self.fail_if(zero, *error)
         return b
 
     def bounded(self, fn: str, a: Scalar, b: Scalar, low: int, high: int) -> Scalar:
