@@ -218,8 +218,9 @@ CALLS = {
     "min": "np.minimum",
     "max": "np.maximum",
     "bool": "{0} != 0",
-    "int": "{0}.astype(np.int64)",
-    "float": "{0}.astype(np.float64)",
+    "int": "{0}.astype(np.int64), a number of NumPy's, and int(…) of what the function returns",
+    "float": "{0}.astype(np.float64), a number of NumPy's, and float(…) of what the function "
+    "returns",
     "round": "np.round({0})",
     "range": "a fixed number, with np.where to ignore the iterations beyond",
     "any": "np.any({0})",

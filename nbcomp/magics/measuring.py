@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.view import SECTIONS
 from nbcomp.frontend.result import bind, resolve
 from nbcomp.magics.recording import Call, breaks_of, is_compiled, parts_of
+from nbcomp.magics.repeatable import effect_of
 from nbcomp.measure.arguments import kept, twin
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare, errors
 from nbcomp.measure.differences import differences
@@ -59,12 +61,35 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     """
     call.find_compiled()
     if call.refused is not None:
-        checks = tuple(check_parts(call)) if call.function.breaks and options.check else ()
-        shown, full = options.show, options.full
-        return Report(_fallback(call), call.value, checks=checks, show=shown, full=full)
+        return _report_on_parts(call, options, say)
     captured = call.compiled.capture
     with kept(captured.signature, captured.writes, call.args, call.kwargs):
         return _Measuring(call, options, say).report()
+
+
+def _report_on_parts(call: Call, options: Options, say: Callable[[str], None]) -> Report:
+    """The report on a call that Python makes, or that runs in parts, which are timed as a whole."""
+    found, notes = None, list[str]()
+    broken = bool(call.function.breaks)
+    checks = tuple(check_parts(call)) if broken and options.check else ()
+    report = Report(
+        _fallback(call), call.value, checks=checks, show=options.show, full=options.full
+    )
+    if not broken or not options.timed:
+        return report
+    reference = plain(call.function)
+    if effect := effect_of(reference, call.args, call.kwargs):
+        notes.append(f"not timed, because calls would repeat what it does: {effect}")
+    else:
+        say(f"{call.function.__name__}: timing against Python …")
+        try:
+            found = compare(
+                call.function, reference, call.args, call.kwargs, seconds=options.seconds / 2
+            )
+        except KeyboardInterrupt:
+            notes.append("interrupted: what had not been measured by then is missing")
+            raise Interrupted(replace(report, notes=tuple(notes))) from None
+    return replace(report, comparison=found, notes=tuple(notes))
 
 
 def _fallback(call: Call) -> Fallback:
@@ -114,12 +139,18 @@ class _Measuring:
 
     def report(self) -> Report:
         """All that is wanted, measured; Interrupted has what was measured before it came."""
+        start = time.perf_counter()
         try:
             self.run()
         except KeyboardInterrupt:
             note = "interrupted: what had not been measured by then is missing"
             raise Interrupted(self.so_far(note)) from None
-        return self.so_far(*_again(self.call))
+        return self.so_far(*_again(self.call), *self.spent(time.perf_counter() - start))
+
+    def spent(self, seconds: float) -> list[str]:
+        """What all of it took, where that was longer than the user may expect."""
+        late = self.options.timed and seconds > self.options.seconds
+        return [f"comparing and timing it took {seconds:.1f} s"] if late else []
 
     def run(self) -> None:
         """Equality first, then times."""
@@ -183,7 +214,7 @@ class _Measuring:
             writes=self.writes,
             eps=self.eps,
             operators=partial(_operators, python),
-            progress=lambda size: self.say(f"timing batch size {size:,} …"),
+            progress=lambda size: self.say(f"compiling for batch size {size:,} and timing …"),
         )
 
     def measure(self) -> None:

@@ -63,13 +63,15 @@ def scaling(
     operators: Callable[..., int] | None = None,
     eps: float = 0.0,
 ) -> Scaling:
-    """Compare across batch sizes, about `seconds` in total; on slow machines at most twice that.
+    """Compare across batch sizes, within about `seconds`: those of compiling for new sizes count,
+    and sizes that would take longer, from what the size before took, are left out.
 
     The batch axis is the leading axis of the first array argument and of those as long as it.  A
     size at which either side raises is left out, and named with its error.  operators: how many
     operators the program has for such arguments; when they grow with the batch, each size is
     another program, and none is measured.
     """
+    end = time.perf_counter() + seconds
     with quietly():
         positions = _varying(reference, args, kwargs or {})
         if not positions:
@@ -77,7 +79,7 @@ def scaling(
         if operators and (grown := _growth(operators, args, kwargs or {}, positions)):
             return Scaling((), reason=grown)
         sweep = _Sweep(compiled, reference, tuple(args), kwargs, positions, writes, eps)
-        return sweep.run(sorted(sizes), seconds, progress)
+        return sweep.run(sorted(sizes), seconds, end, progress)
 
 
 @dataclass
@@ -94,15 +96,18 @@ class _Sweep:
     points: list[Point] = field(default_factory=list)
 
     def run(
-        self, sizes: Sequence[int], seconds: float, progress: Callable[[int], None] | None
+        self,
+        sizes: Sequence[int],
+        seconds: float,
+        end: float,
+        progress: Callable[[int], None] | None,
     ) -> Scaling:
-        """All sizes, in order."""
+        """All sizes, in order, until `end`."""
         neighbours = Neighbours()
         skipped: list[tuple[int, str]] = []
-        end = time.perf_counter() + seconds
         for left, size in zip(range(len(sizes), 0, -1), sizes, strict=True):
             rest = end - time.perf_counter()
-            why = self._too_large(size) or self._too_slow(size, rest + seconds)
+            why = self._too_large(size) or self._too_slow(size, rest, seconds)
             if not why:
                 if progress:
                     progress(size)
@@ -136,9 +141,16 @@ class _Sweep:
             return "larger than the arguments, which are large already"
         return ""
 
-    def _too_slow(self, size: int, rest: float) -> str:
-        late = rest < 0 or (self.points and _estimate(self.points[-1], size) > rest)
-        return "out of time" if late else ""
+    def _too_slow(self, size: int, rest: float, seconds: float) -> str:
+        """Whether a size would end too late; `rest` is what is left of `seconds`."""
+        if not self.points:
+            return "" if rest > 0 else f"out of time: preparing took the {seconds:.1f} s for them"
+        last = self.points[-1]
+        if rest > 0 and last.first_call + _estimate(last, size) <= rest:
+            return ""
+        compiling = sum(p.first_call for p in self.points)
+        most = f", {compiling:.1f} s of it to compile for new sizes" if compiling > 0.1 else ""
+        return f"out of time: {seconds:.1f} s for all sizes{most}"
 
 
 def _growth(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,21 @@ def test_large_arguments_are_not_made_larger(monkeypatch: pytest.MonkeyPatch) ->
     found = scaling.scaling(np.abs, np.abs, (x,), sizes=(2, 8, 16), seconds=0.4, writes=False)
     assert [p.size for p in found.points] == [2, 8]
     assert [size for size, _ in found.skipped] == [16]
+
+
+def test_compiling_for_new_sizes_counts_and_no_size_is_begun_that_would_end_late() -> None:
+    known: set[int] = set()
+
+    def compiling(x: Any) -> Any:
+        if len(x) not in known:
+            known.add(len(x))
+            time.sleep(0.3)
+        return x + 0
+
+    x = np.ones((2, 2))
+    found = scaling.scaling(compiling, lambda x: x + 0, (x,), sizes=(1, 2, 4, 8), seconds=0.2)
+    assert [p.size for p in found.points] == [1]
+    assert [size for size, _ in found.skipped] == [2, 4, 8]
+    assert all("out of time: 0.2 s for all sizes, 0.3 s of it to" in w for _, w in found.skipped)
+    assert 1 in known
+    assert 8 not in known

@@ -89,6 +89,19 @@ def _speed_sentence(comparison: Comparison | None) -> tuple[str, list[str]]:
     return status, [f"runs in {seconds(ours)}, NumPy in {seconds(theirs)}: {words}{disturbed}"]
 
 
+def parts_sentences(comparison: Comparison) -> tuple[str, ...]:
+    """How fast a function in parts is against the same function in plain Python and NumPy."""
+    _, speed = _speed_sentence(comparison)
+    if not comparison.agrees:
+        return (*speed, _wrong(comparison))
+    tail = "; it is better left to Python as it is" if comparison.speedup_high < 1.0 else ""
+    return tuple(s.replace("NumPy", "plain Python") + tail for s in speed)
+
+
+def _wrong(comparison: Comparison, whose: str = "") -> str:
+    return f"WRONG ANSWER: {comparison.problem}. Please report this as a bug of nbcomp{whose}"
+
+
 def others_words(cores: float) -> str:
     """A warning when other programs disturbed the timing."""
     if cores < BUSY:
@@ -102,7 +115,7 @@ def _difference_sentence(compiled: Compiled, comparison: Comparison | None) -> s
     if not comparison.agrees:
         brought = _routines([n for group in compiled.groups for n in group.nodes])
         whose = f"; unless {' or '.join(brought)} is wrong" if brought else ""
-        return f"WRONG ANSWER: {comparison.problem}. Please report this as a bug of nbcomp{whose}"
+        return _wrong(comparison, whose)
     if comparison.ulp == 0:
         return "the answer is NumPy's, bit for bit"
     amount = f"largest difference from NumPy's answer {comparison.absolute:.2g}"

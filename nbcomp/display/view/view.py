@@ -15,7 +15,7 @@ from nbcomp.display.picture.boxes import Drawing
 from nbcomp.display.picture.drawing import draw, stacked
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.cpus import Cpu
-from nbcomp.display.view.headline import check_sentence, sentences, title
+from nbcomp.display.view.headline import check_sentence, parts_sentences, sentences, title
 from nbcomp.display.view.history import History
 from nbcomp.display.view.kernels import KernelRow, kernel_rows
 from nbcomp.display.view.measured import line_costs
@@ -128,7 +128,7 @@ def view(
     full: cut no text, however large the notebook becomes.  notes: more sentences of the headline.
     """
     if isinstance(compiled, Fallback):
-        return _fallback_view(compiled, checks, show, full)
+        return _fallback_view(compiled, comparison, notes, checks, show, full)
     remarks = merged(compiled.explain())
     where = compiled.location
     status, facts = sentences(compiled, comparison, checks)
@@ -188,7 +188,12 @@ def _costliest(kernels: Sequence[KernelRow]) -> Sequence[KernelRow]:
 
 
 def _fallback_view(
-    fallback: Fallback, checks: Sequence[LevelCheck], show: Sequence[str], full: bool
+    fallback: Fallback,
+    comparison: Comparison | None,
+    notes: Sequence[str],
+    checks: Sequence[LevelCheck],
+    show: Sequence[str],
+    full: bool,
 ) -> View:
     why = Remark("missed", "numpy", fallback.reason, fallback.location, fallback.hint)
     said = fallback.breaks or (why,)
@@ -199,11 +204,13 @@ def _fallback_view(
         parts, kernels = len(fallback.parts), sum(len(p.kernels) for p in fallback.parts)
         inside = f": {count(kernels, 'kernel')} in {count(parts, 'part')}" if parts else ""
         what = f"{fallback.name} is compiled in parts{where}{inside}"
+    speed = parts_sentences(comparison) if comparison else ()
+    said_of_it = (fallback.reason, fallback.hint, *speed, *notes, check_sentence(checks))
     made = View(
         fallback.name,
         "numpy",
         what,
-        tuple(s for s in (fallback.reason, fallback.hint, check_sentence(checks)) if s),
+        tuple(filter(None, said_of_it)),
         remarks=tuple(map(remark_row, remarks)),
         source=source_of(fallback.defined, fallback.source, fallback.parts, remarks),
         checks=tuple(checks),
