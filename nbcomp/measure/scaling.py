@@ -64,7 +64,8 @@ def scaling(
     eps: float = 0.0,
 ) -> Scaling:
     """Compare across batch sizes, within about `seconds`: those of compiling for new sizes count,
-    and sizes that would take longer, from what the size before took, are left out.
+    and sizes that would take longer, from what the size before took, are left out.  The smallest
+    size is measured in any case.
 
     The batch axis is the leading axis of the first array argument and of those as long as it.  A
     size at which either side raises is left out, and named with its error.  operators: how many
@@ -107,7 +108,9 @@ class _Sweep:
         skipped: list[tuple[int, str]] = []
         for left, size in zip(range(len(sizes), 0, -1), sizes, strict=True):
             rest = end - time.perf_counter()
-            why = self._too_large(size) or self._too_slow(size, rest, seconds)
+            why = self._too_large(size)
+            if not why and left < len(sizes):
+                why = self._too_slow(size, rest, seconds)
             if not why:
                 if progress:
                     progress(size)
