@@ -17,6 +17,7 @@ import random
 import sys
 import sysconfig
 import types
+import weakref
 from array import array
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,7 @@ NOT_FOLLOWED = (
 )
 HELD_ARRAY = "__nbcomp_array__"  # names the attribute with the array an object stands for
 MOST_LEAVES = 10_000
+OURS = __name__.split(".")[0]
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 
 _FOLDERS = map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -107,7 +109,7 @@ class Lifter:
         self._foreign: dict[int, tuple[Any, Any, Tracer]] = {}  # the array, its value, its tracer
         self._attributes: list[tuple[Any, Any]] = []  # copies of functions, and what they had
         # Where objects that stand for arrays were first found, the objects and tracers, by id.
-        self._holders: dict[int, tuple[Source, Any, Any]] = {}
+        self._holders: dict[int, tuple[Source, weakref.ref[Any], Any]] = {}
         self._leaves = 0
 
     def lift(self, value: Any, source: Source, name: str = "") -> Any:
@@ -164,10 +166,11 @@ class Lifter:
         self.session.guard(ObjectGuard(step(source, "type", "__class__"), type(value)))
         attribute = getattr(type(value), HELD_ARRAY)
         place, array = step(source, "attr", attribute), getattr(value, attribute)
-        first, original, known = self._holders.get(id(value), (source, value, None))
+        first, holder, known = self._holders.get(id(value), (source, weakref.ref(value), None))
+        known = known if holder() is value else None
         if _enumerated(source) or _enumerated(first):  # it may be counted: one for each, that stays
-            self.session.guard(ObjectGuard(first, original))
-            self.session.guard(ObjectGuard(source, original))
+            self.session.guard(ObjectGuard(first, value))
+            self.session.guard(ObjectGuard(source, value))
             if known is not None:
                 return known
         if place in self._lifted:
@@ -176,11 +179,11 @@ class Lifter:
         if type(tracer) is Tracer:
 
             def attribute(name: str) -> Any:
-                return self.lift(getattr(value, name), step(source, "attr", name), name)
+                return self.lift(getattr(holder(), name), step(source, "attr", name), name)
 
             tracer._held = Held(type(value), source, attribute)
         self._lifted[place] = tracer
-        self._holders[id(value)] = source, value, tracer
+        self._holders[id(value)] = source, holder, tracer
         return tracer
 
     def _number(self, value: int | float, source: Source, name: str) -> Any:
@@ -346,10 +349,9 @@ class Lifter:
         if module is np or module.__name__.startswith("numpy."):
             return self._once(module, lambda: NumpyModule(self.session, module))
         file = getattr(module, "__file__", None)
-        made = (
-            file is None and getattr(module, "__spec__", None) is None
-        )  # a notebook's, or by hand
-        if made or (file is not None and not is_library(file)):
+        made = file is None and getattr(module, "__spec__", None) is None  # by hand, a notebook's
+        ours = module.__name__.split(".")[0] == OURS  # with functions that the program may replace
+        if made or ours or (file is not None and not is_library(file)):
             return self._once(module, lambda: UserModule(self, module))
         return module
 

@@ -95,13 +95,15 @@ class Namespace(dict[str, Any]):
 
 
 class UserModule(types.ModuleType):
-    """A module of the user's: its variables are lifted like globals."""
+    """A module of the user's, or of nbcomp's: its variables are lifted like globals."""
 
     def __init__(self, lifter: Lifts, module: types.ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
         self._lifter, self._module, self._variables = lifter, module, vars(module)
 
     def __getattr__(self, name: str) -> Any:
+        if name not in self._variables and "__getattr__" in self._variables:
+            getattr(self._module, name)  # it is imported when it is first asked for
         if name not in self._variables:
             guard_missing(self._lifter, self._module, name)
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")

@@ -365,7 +365,7 @@ def group_norm(
     """
     check_groups(num_groups, x.shape[1])
     each = x.shape[1] // num_groups
-    grouped = np.reshape(x, (x.shape[0], num_groups, each, -1))
+    grouped = np.reshape(x, (x.shape[0], num_groups, each, math.prod(x.shape[2:])))
     distance = grouped - np.mean(grouped, axis=(-2, -1), keepdims=True)
     spread = np.mean(distance * distance, axis=(-2, -1), keepdims=True)
     result = distance / np.sqrt(spread + eps)

@@ -135,7 +135,16 @@ class Unflatten(Module):
     def forward(self, x: Any) -> Any:
         """(batch, a · b) → (batch, a, b)"""
         dim = self.dim % len(x.shape)
-        return x.reshape(*x.shape[:dim], *self.unflattened_size, *x.shape[dim + 1 :])
+        return x.reshape(*x.shape[:dim], *self._sizes(x.shape[dim]), *x.shape[dim + 1 :])
+
+    def _sizes(self, length: Any) -> tuple[Any, ...]:
+        """The sizes with the one that is -1 from the axis's length, which the sizes have to make:
+        other axes may have none."""
+        sizes = self.unflattened_size
+        rest = math.prod(n for n in sizes if n != -1)
+        if sizes.count(-1) != 1 or not rest or length % rest:
+            return sizes
+        return tuple(length // rest if n == -1 else n for n in sizes)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

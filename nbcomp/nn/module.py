@@ -100,10 +100,21 @@ class Module:
     def register_buffer(self, name: str, array: Any, persistent: bool = True) -> None:
         """An array that belongs to the module but is not learned, e.g. a running mean.
 
-        persistent: it is part of the state.
+        persistent: it is part of the state.  Raises KeyError for a name with a dot or one that an
+        attribute has, TypeError for one that is no string.
         """
+        self._check_name(name)
         vars(self).setdefault("_buffer_names", {})[name] = persistent
         setattr(self, name, array)
+
+    def _check_name(self, name: str) -> None:
+        """Raise for a name that no further buffer can have, as PyTorch does."""
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a buffer is a string, not {name!r}")
+        if not name or "." in name:
+            raise KeyError(f"the name of a buffer is not empty and has no dot: {name!r}")
+        if name not in self._buffers and hasattr(self, name):
+            raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
         """The same as setting the attribute."""
@@ -218,6 +229,11 @@ class Module:
         to be compiled again.  Raises `StateMismatch` for shapes that differ and, when `strict`, for
         missing and unexpected names; then nothing is written.
         """
+        if not isinstance(state, Mapping):
+            kind = type(state).__name__
+            raise TypeError(
+                f"a state is a dict of arrays by name, as state_dict() gives; not a {kind}"
+            )
         own = self.state_dict()
         missing = [name for name in own if name not in state]
         unexpected = [name for name in state if name not in own]

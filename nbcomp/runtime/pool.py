@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import operator
 import os
 import sys
 import threading
@@ -61,14 +62,17 @@ def threads() -> int:
 def set_threads(count: int | None) -> None:
     """Use this many threads, the caller included; None: one for each available core.
 
-    Takes effect at the next parallel step.  Raises ValueError below 1.
+    Takes effect at the next parallel step.  Raises ValueError below 1, TypeError for what is no
+    whole number.
     """
     global _wanted
+    if count is not None and (isinstance(count, bool) or not hasattr(count, "__index__")):
+        raise TypeError(f"the number of threads is a whole number or None, not {count!r}")
     if count is not None and count < 1:
         raise ValueError(f"the number of threads is at least 1, not {count}")
     with _guard:
         _stop()
-        _wanted = count
+        _wanted = None if count is None else operator.index(count)
 
 
 def attach(native: Library) -> None:
