@@ -23,6 +23,7 @@ from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.session import Session, attributed
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer, holds_traced, plain, read
+from nbcomp.frontend.unrolled import HINT
 from nbcomp.frontend.whole_numbers import within
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
@@ -117,7 +118,7 @@ def _called(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
         raise Unsupported(
             f"more than {MOST_CALLS} operations: Python loops are written out one by one",
             here(),
-            "NumPy functions and operators on whole arrays in place of the loop",
+            HINT,
         )
     with attributed(session.layers()) as location:
         session.unrolled.count(function, location)

@@ -20,7 +20,7 @@ from nbcomp.record import Location, Remark
 
 MANY = 50  # rounds from which on the user is told
 MOST_WRITES = 500  # by one assignment to elements; each becomes a kernel, at some 20 ms
-HINT = "write it as operations on whole arrays"
+HINT = "try nbcomp.script, which keeps loops as loops, or write it as operations on whole arrays"
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 EARLY_WRITES = 50  # where the source can be compiled as the loops it is
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -82,6 +82,7 @@ def test_a_long_loop_is_remarked(function: Any, head: str, line: int) -> None:
     at = inside.__code__.co_firstlineno + line
     assert remark.reason == f"the loop is written out: 60 copies of line {at}"
     assert "whole arrays" in remark.hint
+    assert "nbcomp.script" in remark.hint
     assert not capture(function, (X, 50), {}).remarks
 
 
@@ -100,3 +101,10 @@ def test_many_assignments_are_not_written_out() -> None:
     jitted = nbcomp.jit(assigned)  # which takes the loop as it is
     np.testing.assert_array_equal(jitted(X, 501), assigned(X, 501))
     assert "loops" in [n.op.name for n in jitted.variants[0].captured.nodes]
+
+
+def test_what_the_hint_on_long_loops_says_works() -> None:
+    scripted = nbcomp.script(assigned)
+    assert np.array_equal(scripted(X, 60), assigned(X, 60))
+    assert scripted.compiled is not None
+    assert not [r for r in scripted.compiled.explain() if r.topic == "loop"]
