@@ -105,11 +105,19 @@ def mismatch(plan: Plan, args: tuple[Any, ...]) -> str | None:
 
 
 def _mismatch_of_open(plan: Plan, args: tuple[Any, ...]) -> str | None:
+    """As `mismatch`.  What no other lengths would mend (a dtype, strides) is said first: for other
+    lengths there may be other plans."""
+    assert plan.open is not None
     try:
-        found = sized.lengths(plan, partial(resolve, args=args))
+        found = sized.lengths(plan, partial(resolve, args=args), check=False)
     except Exception as error:  # whatever the user's own lookup raises
         return f"an array is not there any more ({type(error).__name__}: {error})"
-    return found if isinstance(found, str) else mismatch(sized.settled(plan, found), args)
+    if isinstance(found, str):
+        return found
+    why_not = plan.open.why_not(found, plan.describe)
+    if why_not:
+        return mismatch(sized.guards_with(plan, found), args) or why_not
+    return mismatch(sized.settled(plan, found), args)
 
 
 def fits_but_for_lengths(plan: Plan, args: tuple[Any, ...]) -> bool:

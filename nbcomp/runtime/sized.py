@@ -43,7 +43,7 @@ def lengths(
         n = value.shape[axis]
         if found.setdefault(symbol, n) != n:
             first = plan.describe(symbol)
-            return f"has axis {axis} of {where} of length {n}, but {first} is {found[symbol]}"
+            return f"axis {axis} of {where} has length {n}, but {first} is {found[symbol]}"
     return (plan.open.why_not(found, plan.describe) if check else "") or found
 
 

@@ -212,3 +212,28 @@ def test_an_int_that_varies_needs_few_variants(name: str, by: Any) -> None:
         np.testing.assert_allclose(compiled(x, i), function(x, i), rtol=1e-14)
     assert len(compiled.variants) <= 14  # 0, 1, negative and far numbers have their own
     assert not compiled.fallbacks
+
+
+def _served(shapes: list[tuple[int, int, int]]) -> Any:
+    made = nbcomp.compile(lambda x, y: x @ y, nbcomp.f32["n", "k"], nbcomp.f32["k", "m"])
+    for n, k, m in shapes:
+        made(np.ones((n, k), np.float32), np.ones((k, m), np.float32))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "why"),
+    [
+        (np.ones((3, 4)), np.ones((4, 5)), "x had dtype float32 and now has float64"),
+        (np.ones((3, 4), "f4"), np.ones((4, 5)), "y had dtype float32 and now has float64"),
+        (np.ones((3, 8), "f4")[:, ::2], np.ones((4, 5), "f4"), r"x had strides \(16, 4\)"),
+        (np.ones((3, 4), "f4"), np.ones((5, 4), "f4").T, r"y had strides \(20, 4\)"),
+        (np.ones((3, 4), "f4"), np.ones((5, 5), "f4"), "axis 0 of y"),
+        (np.ones((3, 4), "f4"), np.ones(4, "f4"), "y is no array of 2 axes"),
+    ],
+)
+def test_what_is_said_of_a_call_is_not_about_lengths_that_are_served(
+    x: Any, y: Any, why: str
+) -> None:
+    with pytest.raises(nbcomp.NbcompError, match=why):
+        _served([(3, 4, 5), (30, 40, 50)])(x, y)
