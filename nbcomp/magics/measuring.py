@@ -20,7 +20,7 @@ from nbcomp.display.view.view import SECTIONS
 from nbcomp.frontend.result import bind, resolve
 from nbcomp.magics.recording import Call, breaks_of, is_compiled, parts_of
 from nbcomp.magics.repeatable import effect_of
-from nbcomp.measure.arguments import kept, twin
+from nbcomp.measure.arguments import Elsewhere, kept, twin
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare, errors
 from nbcomp.measure.differences import differences
 from nbcomp.measure.figures import Measured
@@ -63,8 +63,8 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     if call.refused is not None:
         return _report_on_parts(call, options, say)
     captured = call.compiled.capture
-    with kept(captured.signature, captured.writes, call.args, call.kwargs):
-        return _Measuring(call, options, say).report()
+    with kept(captured.signature, captured.writes, call.args, call.kwargs) as elsewhere:
+        return _Measuring(call, options, say, elsewhere).report()
 
 
 def _report_on_parts(call: Call, options: Options, say: Callable[[str], None]) -> Report:
@@ -129,8 +129,10 @@ class _Measuring:
     measured = Measured()
     cpus: tuple[Any, ...] = ()
 
-    def __init__(self, call: Call, options: Options, say: Callable[[str], None]) -> None:
-        self.call, self.options = call, options
+    def __init__(
+        self, call: Call, options: Options, say: Callable[[str], None], elsewhere: Elsewhere
+    ) -> None:
+        self.call, self.options, self.elsewhere = call, options, elsewhere
         self.compiled, self.reference = call.compiled, plain(call.function)
         self.say = lambda text: say(f"{call.compiled.name}: {text}")
         self.writes = bool(self.compiled.capture.writes)
@@ -161,7 +163,7 @@ class _Measuring:
             self.sizes = self.scaling()
         if options.check or not agrees:
             self.say("running every level …")
-            self.checks = tuple(check_levels(self.call, self.reference))
+            self.checks = tuple(check_levels(self.call, self.reference, self.elsewhere))
         if agrees and (options.measure or options.ablate):
             self.measure()
         if agrees and options.cpus:
@@ -187,9 +189,9 @@ class _Measuring:
         """The answer against NumPy's, and if times are wanted, the time."""
         both = (self.call.function, self.reference, self.call.args, self.call.kwargs)
         if not self.options.timed:
-            return check(*both, writes=self.writes, eps=self.eps)
-        quarter = self.options.seconds / 4
-        return compare(*both, seconds=quarter, writes=self.writes, eps=self.eps)
+            return check(*both, writes=self.writes, eps=self.eps, elsewhere=self.elsewhere)
+        quarter, how = self.options.seconds / 4, (self.writes, self.eps, self.elsewhere)
+        return compare(*both, quarter, *how)
 
     def with_errors(self, found: Comparison) -> Comparison:
         """The comparison with both errors against float64, where less precision was asked for."""
@@ -262,13 +264,21 @@ def _operators(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     return len(capture(function, list(args), dict(kwargs)).graph.nodes)
 
 
-def check_levels(call: Call, reference: Callable[..., Any]) -> Iterator[LevelCheck]:
-    """Run each level of the compilation on the call's arguments, up to the first wrong one."""
+def check_levels(
+    call: Call, reference: Callable[..., Any], elsewhere: Elsewhere
+) -> Iterator[LevelCheck]:
+    """Run each level of the compilation on the call's arguments, up to the first wrong one.
+
+    elsewhere: the other arrays it writes to, which are compared as well.
+    """
     theirs = twin((call.args, call.kwargs))
-    wanted = reference(*theirs[0], **theirs[1])
+    elsewhere.again()
+    wanted = twin(reference(*theirs[0], **theirs[1]))
+    others = elsewhere.copies()
     eps = coarsest(call.compiled.captured, call.compiled.options.precision)
     for level, run in _levels_of(call.compiled):
         ours = twin((call.args, call.kwargs))
+        elsewhere.again()
         try:
             value = run(*ours[0], **ours[1])
         except Exception as error:
@@ -276,6 +286,8 @@ def check_levels(call: Call, reference: Callable[..., Any]) -> Iterator[LevelChe
             continue
         found = differences(value, wanted, eps=eps)
         found += differences(ours, theirs, "arguments", eps)
+        for name, array in elsewhere.arrays.items():
+            found += differences(array, others[name], name, eps)
         worst = Comparison(found)
         problem = next((f"{d.name} {d.problem}" for d in found if d.problem), "")
         yield LevelCheck(level, worst.ulp, problem)

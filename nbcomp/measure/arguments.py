@@ -82,19 +82,43 @@ def restore(copies: Any, originals: Any) -> None:
             copy[...] = original
 
 
+class Elsewhere:
+    """The arrays that a captured function writes to and that are not among its arguments: those of
+    globals, closures and attributes.  Their values are those of when this was made."""
+
+    def __init__(
+        self,
+        signature: Signature,
+        writes: Sequence[tuple[Source, int]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        values = bind(signature, args, dict(kwargs))
+        passed = {id(leaf) for _, leaf in leaves((tuple(args), dict(kwargs)), "")}
+        found = {source.describe(): resolve(source, values) for source, _ in writes}
+        self.arrays = {name: a for name, a in found.items() if id(a) not in passed}
+        self._before = self.copies()
+
+    def copies(self) -> dict[str, Array]:
+        """Copies of the arrays as they are now, by where they were found."""
+        return {name: array.copy() for name, array in self.arrays.items()}
+
+    def again(self) -> None:
+        """Give the arrays the values they had."""
+        for name, array in self.arrays.items():
+            array[...] = self._before[name]
+
+
 @contextmanager
 def kept(
     signature: Signature,
     writes: Sequence[tuple[Source, int]],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-) -> Iterator[None]:
+) -> Iterator[Elsewhere]:
     """Keep what a captured function writes to besides its arguments, of which it gets copies."""
-    values = bind(signature, args, dict(kwargs))
-    found = [resolve(source, values) for source, _ in writes if source.kind != "argument"]
-    saved = [array.copy() for array in found]
+    elsewhere = Elsewhere(signature, writes, args, kwargs)
     try:
-        yield
+        yield elsewhere
     finally:
-        for array, old in zip(found, saved, strict=True):
-            array[...] = old
+        elsewhere.again()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.op import Constant, Input, Source, View
-from nbcomp.measure.arguments import rebuild, restore, twin
+from nbcomp.measure.arguments import Elsewhere, rebuild, restore, twin
 from nbcomp.measure.differences import Difference, differences, leaves
 from nbcomp.measure.timing import Function, Neighbours, Timing, alternate, quietly, ratio
 
@@ -76,7 +76,7 @@ class Wanted:
     """NumPy's answer for some arguments: what the function returned, and what it wrote into them.
 
     With `writes` False the function is known to write nothing, and no copies are made.  eps: of
-    the coarsest values on the way to the answer (`coarsest`).
+    the coarsest values on the way to the answer (`coarsest`).  others: what it wrote elsewhere.
     """
 
     reference: Function
@@ -85,6 +85,8 @@ class Wanted:
     value: Any
     written: Any
     eps: float = 0.0
+    elsewhere: Elsewhere | None = None
+    others: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -93,13 +95,18 @@ class Wanted:
         kwargs: Mapping[str, Any] | None,
         writes: bool,
         eps: float = 0.0,
+        elsewhere: Elsewhere | None = None,
     ) -> Wanted:
         """Run the Python function, on copies.  Raises what it raises."""
         given = (tuple(args), dict(kwargs or {}))
         copies = twin(given) if writes else given
         with quietly():
             value = reference(*copies[0], **copies[1])
-        return Wanted(reference, given, writes, value, copies, eps)
+        if elsewhere is None or not elsewhere.arrays:
+            return Wanted(reference, given, writes, value, copies, eps)
+        others = elsewhere.copies()
+        elsewhere.again()
+        return Wanted(reference, given, writes, twin(value), copies, eps, elsewhere, others)
 
     def check(self, function: Function) -> Comparison:
         """Compare the answer of another function on copies of the arguments, without timing it.
@@ -110,13 +117,25 @@ class Wanted:
         ours = twin(self.given) if self.writes else self.given
         with quietly():
             value = function(*ours[0], **ours[1])
+            others = self._written_elsewhere()
+            value = twin(value) if others else value
             found = differences(value, self.value, eps=self.eps)
             if any(d.problem for d in found):
                 found = _judged(found, value, self.value, self.reference, self.given)
+        if self.elsewhere is not None:
+            self.elsewhere.again()
+        found += tuple(d for d in others if d.problem or d.ulp > 0)
         if not self.writes:
             return Comparison(found)
         written = differences(ours, self.written, "arguments", self.eps)
         return Comparison((*found, *(d for d in written if d.problem or d.ulp > 0)))
+
+    def _written_elsewhere(self) -> tuple[Difference, ...]:
+        """What a call wrote to other arrays than those of its arguments."""
+        if self.elsewhere is None:
+            return ()
+        arrays = self.elsewhere.arrays.items()
+        return tuple(d for n, a in arrays for d in differences(a, self.others[n], n, self.eps))
 
 
 def check(
@@ -126,9 +145,10 @@ def check(
     kwargs: Mapping[str, Any] | None = None,
     writes: bool = True,
     eps: float = 0.0,
+    elsewhere: Elsewhere | None = None,
 ) -> Comparison:
     """Compare the answers of both on copies of the arguments, as `Wanted` says."""
-    return Wanted.of(reference, args, kwargs, writes, eps).check(compiled)
+    return Wanted.of(reference, args, kwargs, writes, eps, elsewhere).check(compiled)
 
 
 BF16_EPS = 2.0**-12  # what is allowed then is a few of bfloat16's own 2**-8 of the largest value
@@ -231,13 +251,14 @@ def compare(
     seconds: float = 0.5,
     writes: bool = True,
     eps: float = 0.0,
+    elsewhere: Elsewhere | None = None,
 ) -> Comparison:
     """Check that both give the same answer, then time them in turn.
 
     A wrong answer is not timed.  Arrays of the caller are never written to: a function that may
     write to its arguments (`writes`) gets copies, which are restored before each sample.
     """
-    found = check(compiled, reference, args, kwargs, writes, eps)
+    found = check(compiled, reference, args, kwargs, writes, eps, elsewhere)
     if not found.agrees:
         return found
     neighbours = Neighbours()

@@ -100,7 +100,7 @@ def test_equal_names_are_equal_lengths(rng: np.random.Generator) -> None:
     assert call(x, x[:1]) is None
     assert call(x, x[:899]) is None
     assert len(refused) == 2
-    with pytest.raises(NbcompError, match="axis 0 of y has length 899, but the length of axis 0 of"):
+    with pytest.raises(NbcompError, match="axis 0 of y has length 899, but the length of axis 0"):
         compiled(x, x[:899])
 
 

@@ -1,0 +1,95 @@
+"""What a function writes to arrays that are not its arguments is compared like its answer."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp.magics.measuring import Options, check_levels, report_on
+from nbcomp.magics.recording import Call
+from nbcomp.measure.arguments import Elsewhere
+from nbcomp.measure.comparison import check
+
+TABLE = np.zeros(4, np.float32)
+X = np.arange(4, dtype=np.float32)
+
+
+def to_global(x: Any) -> Any:
+    TABLE[...] = TABLE + x
+    return x * 2
+
+
+def to_attribute(a: Any, x: Any) -> Any:
+    a.r[...] = a.r + x
+    return a.r.sum()
+
+
+def elsewhere(compiled: Any, *args: Any) -> Elsewhere:
+    capture = compiled.capture
+    return Elsewhere(capture.signature, capture.writes, args, {})
+
+
+def wrong(x: Any) -> Any:
+    TABLE[...] = TABLE - x
+    return x * 2
+
+
+def test_a_wrong_write_to_a_global_is_found_and_undone() -> None:
+    other = elsewhere(nbcomp.compile(to_global, X), X)
+    assert list(other.arrays) == ["TABLE"]
+    assert check(to_global, to_global, (X,), elsewhere=other).agrees
+    found = check(wrong, to_global, (X,), elsewhere=other)
+    assert "TABLE" in found.problem
+    np.testing.assert_array_equal(TABLE, 0)
+
+
+def test_attributes_of_arguments_are_compared_and_undone() -> None:
+    holder = SimpleNamespace(r=np.ones(4, np.float32))
+    compiled = nbcomp.compile(to_attribute, holder, X)
+    other = elsewhere(compiled, holder, X)
+    assert list(other.arrays) == ["a.r"]
+    assert check(compiled, to_attribute, (holder, X), elsewhere=other).agrees
+    np.testing.assert_array_equal(holder.r, 1)
+
+    def lost(a: Any, x: Any) -> Any:
+        return (a.r + x).sum()
+
+    assert "a.r" in check(lost, to_attribute, (holder, X), elsewhere=other).problem
+
+
+def test_arrays_that_are_arguments_are_copied_and_not_counted() -> None:
+    def write(x: Any, y: Any) -> None:
+        x[...] = y[0] + 1
+
+    args = X.copy(), [X.copy()]
+    assert not elsewhere(nbcomp.compile(write, *args), *args).arrays
+
+
+@pytest.mark.parametrize("reference", [to_global, wrong])
+def test_every_level_is_compared_in_what_it_writes(reference: Any) -> None:
+    function: Any = nbcomp.jit(to_global)
+    function(X)
+    TABLE[...] = 0
+    call = Call(function, (X,), {}, None)
+    call.find_compiled()
+    checks = list(check_levels(call, reference, elsewhere(call.compiled, X)))
+    problems = [c.problem for c in checks if c.problem]
+    assert (reference is wrong) == bool(problems)
+    assert not problems or "TABLE" in problems[0]
+    TABLE[...] = 0
+
+
+def test_a_report_leaves_the_arrays_as_they_were() -> None:
+    function: Any = nbcomp.jit(to_attribute)
+    holder = SimpleNamespace(r=np.ones(4, np.float32))
+    call = Call(function, (holder, X), {}, function(holder, X))
+    before = holder.r.copy()
+    report = report_on(call, Options(timed=False, check=True))
+    assert report.comparison is not None
+    assert report.comparison.agrees
+    assert not any(c.problem for c in report.checks)
+    np.testing.assert_array_equal(holder.r, before)
