@@ -300,6 +300,8 @@ class Lifter:
             case _ if (traced := traced_function(self.session, value)) is not value:
                 return traced
             case _ if callable(value) and hasattr(value, "__wrapped__"):
+                if hasattr(value, "cache_info"):
+                    self.session.unrolled.cached.append(value.__wrapped__.__name__)
                 return self.lift(value.__wrapped__, step(source, "attr", "__wrapped__"))
             case _:
                 if self.lazy and value is not None and source.kind == "argument":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import CodeType
 from typing import Any
 
@@ -30,16 +30,30 @@ class LongLoop(Unsupported):
     """A loop that would be long to compile if it were written out."""
 
 
+def about_caches(cached: Sequence[str], otherwise: str) -> str:
+    """What to do about too many calls: where functions have caches, these keep nothing."""
+    if not cached:
+        return otherwise
+    names = " and ".join(dict.fromkeys(cached))
+    return (
+        f"the cache of {names} (functools.cache or lru_cache) keeps nothing while compiling, so"
+        " that each call is followed again: call it outside the compiled function, or write it as a"
+        " loop"
+    )
+
+
 class Unrolled:
     """Counts the calls of NumPy's functions by place.
 
     root: the code that called the traced function; loops around it are none of the program's.
-    most: assignments to elements at one place.
+    most: assignments to elements at one place.  most_listed: calls at one place in a comprehension.
     """
 
     def __init__(self) -> None:
         self.root: CodeType | None = None
         self.most = MOST_WRITES
+        self.most_listed: int | None = None
+        self.cached: list[str] = []  # functions behind caches that the program has called
         self._times: Counter[Location] = Counter()
         self._loops: dict[Location, list[Location]] = {}  # the places of each long loop
 
@@ -56,10 +70,23 @@ class Unrolled:
                 place,
                 HINT,
             )
+        if self.most_listed is not None and times == self.most_listed + 1:
+            self._check_listed(times)
         if times == MANY + 1:
             loop = _loop(self.root)
             if loop is not None:
-                self._loops.setdefault(loop, []).append(place)
+                self._loops.setdefault(loop[1], []).append(place)
+
+    def _check_listed(self, times: int) -> None:
+        """Raise `LongLoop` for a comprehension that has come by a place as often as this."""
+        loop = _loop(self.root)
+        if loop is not None and isinstance(loop[0], _COMPREHENSIONS):
+            raise LongLoop(
+                f"a comprehension of more than {times - 1} rounds is run by Python, round by round:"
+                " written out it would be long to compile",
+                loop[1],
+                HINT,
+            )
 
     def remarks(self) -> Iterator[Remark]:
         """What to tell about long loops."""
@@ -69,23 +96,29 @@ class Unrolled:
             yield Remark("missed", "loop", reason, loop, HINT)
 
 
-def _loop(root: CodeType | None) -> Location | None:
-    """The head of the innermost loop the traced program is in now."""
+def _loop(root: CodeType | None) -> tuple[ast.AST, Location] | None:
+    """The innermost loop the traced program is in now, and its head."""
     for frame in user_frames(root):
-        head = loop_around(location_of(frame.f_code, frame.f_lasti))
-        if head is not None:
-            return head
+        found = _innermost(location_of(frame.f_code, frame.f_lasti))
+        if found is not None:
+            return found
     return None
 
 
 def loop_around(place: Location) -> Location | None:
     """The head of the innermost loop around a place, in its function."""
+    found = _innermost(place)
+    return found[1] if found else None
+
+
+def _innermost(place: Location) -> tuple[ast.AST, Location] | None:
+    """The innermost loop around a place, in its function, and its head."""
     for node in enclosing(place):
         if isinstance(node, _FUNCTIONS):
             break
         head = _head(node, place)
         if head is not None:
-            return head
+            return node, head
     return None
 
 

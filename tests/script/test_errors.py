@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -46,6 +47,35 @@ def test_recursion_without_end() -> None:
         nbcomp.script(f)(np.zeros(3))
     assert "countdown(n + 1)" in str(told[0].message)
     assert "write it as a loop" in str(told[0].message)
+
+
+@functools.cache
+def fibonacci(n: int) -> int:
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+@pytest.mark.parametrize("compile", [nbcomp.jit, nbcomp.script])
+def test_a_cache_that_keeps_nothing_is_named(compile: Any) -> None:
+    def f(x: Any) -> Any:
+        return x * fibonacci(30)
+
+    with pytest.warns(nbcomp.NumpyFallback, match="the cache of fibonacci") as told:
+        assert compile(f)(np.ones(2)).tolist() == [832040.0, 832040.0]
+    assert "keeps nothing while compiling" in str(told[0].message)
+
+
+def test_a_long_comprehension_of_arrays_is_not_written_out() -> None:
+    def medians(x: Any, k: int) -> Any:
+        return np.array([np.median(x[i : i + k]) for i in range(len(x) - k + 1)])
+
+    x = np.random.default_rng(1).random(600)
+    with pytest.warns(nbcomp.NumpyFallback, match="a comprehension of more than"):
+        found = nbcomp.script(medians)(x, 9)
+    np.testing.assert_array_equal(found, medians(x, 9))
+    few = nbcomp.script(medians)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", nbcomp.NumpyFallback)
+        np.testing.assert_array_equal(few(x[:20], 9), medians(x[:20], 9))
 
 
 def test_what_is_not_compiled_runs_in_python_and_is_named() -> None:

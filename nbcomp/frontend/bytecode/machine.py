@@ -23,7 +23,7 @@ from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.location import INTERPRETED, here, location_of
 from nbcomp.frontend.namespace import Namespace
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.unrolled import HINT, LongLoop
+from nbcomp.frontend.unrolled import HINT, LongLoop, about_caches
 from nbcomp.runtime.plan import ObjectGuard, Source, ValueGuard
 
 Execute = Callable[["Frame", Instruction], Any]
@@ -284,7 +284,7 @@ class Machine:
             raise LongLoop(
                 f"more than {self.most_steps:,} steps of Python while capturing",
                 here(),
-                HINT,
+                about_caches(self.session.unrolled.cached, HINT),
             )
 
     def check_place(self, frame: Root, instruction: Instruction) -> None:

@@ -8,7 +8,7 @@ import ast
 import math
 import types
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,9 +37,11 @@ from nbcomp.frontend.script.values import (
     number,
     numeric,
 )
+from nbcomp.frontend.unrolled import about_caches
 from nbcomp.sizes import Size
 
 DEEPEST = 48  # calls within calls
+MOST_BODIES = 2_000  # of functions that are written out in one loop: about a second
 
 
 class Calls(Mathematics):
@@ -47,6 +49,8 @@ class Calls(Mathematics):
 
     original: Callable[[Any], Any]  # the user's or NumPy's function a lifted one stands for
     depth = 0
+    bodies = 0  # of functions, written out so far
+    cached: Sequence[str] = ()  # functions behind caches that the program has called
     path: tuple[object, ...] = ()  # the calls written out around this place
 
     def expr_Call(self, node: ast.Call) -> Any:
@@ -221,6 +225,13 @@ class Calls(Mathematics):
                 " when compiling",
                 self.location,
                 "write it as a loop",
+            )
+        self.bodies += 1
+        if self.bodies > MOST_BODIES:
+            raise CaptureError(
+                f"more than {MOST_BODIES:,} calls are written out, of {source.name} and others",
+                self.location,
+                about_caches(self.cached, "write recursion as a loop"),
             )
         _check_plain(source)
         self.depth += 1

@@ -13,6 +13,7 @@ from nbcomp.frontend.objects import attribute, source_of
 from nbcomp.frontend.result import bind
 from nbcomp.frontend.script.functions import Functions
 from nbcomp.frontend.script.interpreter import Interpreter
+from nbcomp.frontend.script.rounds import GROWN
 from nbcomp.frontend.session import NOTHING_OPEN, Openings, Session
 from nbcomp.frontend.trace import Capture, default_guards, finish, name_of, signature_of, start
 from nbcomp.frontend.tracer import EXTRA_METHODS
@@ -37,6 +38,7 @@ def capture(
     session, lifter = start(name_of(function), opened)
     session.returns = returned_at(function)
     functions = Functions(lambda copy, env: Interpreter(session, copy, env).run())
+    session.unrolled.most_listed = GROWN
     session.interpreted, session.written = functions.stand_in, functions.copy_of
     copy = lifter.lift(function, Source("object", session.name, function))
     lifted = [

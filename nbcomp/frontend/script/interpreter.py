@@ -28,7 +28,7 @@ from nbcomp.frontend.script.source import Source, names_in, source_of
 from nbcomp.frontend.script.values import NotElements
 from nbcomp.frontend.script.writing import write_region
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.unrolled import LongLoop
+from nbcomp.frontend.unrolled import LongLoop, about_caches
 from nbcomp.graph.ir import at
 
 MOST_STATEMENTS = 5_000  # that are followed while compiling: some two seconds
@@ -113,7 +113,10 @@ class Interpreter(Rounds):
             raise LongLoop(
                 f"more than {MOST_STATEMENTS:,} statements are followed one by one while compiling",
                 self.source.at(node),
-                "loops over the elements of arrays and of ranges become loops of machine code",
+                about_caches(
+                    self.session.unrolled.cached,
+                    "loops over the elements of arrays and of ranges become loops of machine code",
+                ),
             )
 
     def statement(self, node: ast.stmt, needed: set[str]) -> None:

@@ -83,7 +83,7 @@ class Region(Statements):
         cells: Mapping[int, str],
     ) -> None:
         super().__init__()
-        self.session = session
+        self.session, self.cached = session, session.unrolled.cached
         self.cells = cells  # the variables that inner functions use, by the ids of their cells
         self.memories: dict[int, Memory] = {}  # by storage
         self.operands: list[tuple[Buffer, Node, Memory | None]] = []
