@@ -328,7 +328,7 @@ export interface History {
   })[];
   /** seconds; null: not measured */
   seconds?: number | null;
-  /** seconds; null: not measured */
+  /** seconds; null: not measured, or on other inputs */
   previous_seconds?: number | null;
 }
 

@@ -99,6 +99,7 @@ def test_the_ratio_to_another_program_is_of_the_times_as_measured(compiled: Comp
 def test_times_on_other_numbers_do_not_compare(compiled: Compiled) -> None:
     now = Run.of(compiled, SLOW, given=("n: 10",))
     found = history(now, replace(now, timing=FAST, given=("n: 100",)))
+    assert found.previous_seconds is None
     assert found.changes == (
         "inputs: n: 10 instead of n: 100",
         "2.00 ms, before 1.00 ms, on other inputs: the times do not compare",

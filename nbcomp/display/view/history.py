@@ -107,7 +107,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class History:
-    """A run against the one before it, in words and in differences."""
+    """A run against the one before it, in words and in differences.
+
+    previous_seconds: only of a run on the same inputs, as the two are shown as bars.
+    """
 
     when: str
     title: str
@@ -129,7 +132,7 @@ def history(now: Run, before: Run) -> History:
         changes,
         diffs,
         now.timing.median if now.timing else None,
-        before.timing.median if before.timing else None,
+        before.timing.median if before.timing and now.work == before.work else None,
     )
 
 
