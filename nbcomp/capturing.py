@@ -21,7 +21,7 @@ from nbcomp.graph.ir import Graph, Node, rewrite
 from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter
 from nbcomp.ops.nn import Linear
 from nbcomp.returning import returned
-from nbcomp.types import TensorType
+from nbcomp.types import Dim, TensorType
 from nbcomp.wrapped import unwrapped
 
 
@@ -63,7 +63,19 @@ def _python(function: Any) -> Any:
 
 
 def _examples(inputs: Sequence[Any]) -> list[Any]:
-    return [np.zeros(v.shape, v.dtype) if isinstance(v, TensorType) else v for v in inputs]
+    return [_example(v) if isinstance(v, TensorType) else v for v in inputs]
+
+
+def _example(type: TensorType) -> Any:
+    """An array of a type; raises NbcompError where a length of it is open."""
+    names = [n.name for n in type.shape if isinstance(n, Dim)]
+    if names:
+        raise NbcompError(
+            f"a traced or exported program has arrays of known lengths, but {names[0]!r} in {type}"
+            " is left open",
+            hint="write a number there; functions of nbcomp.jit take every length",
+        )
+    return np.zeros(type.shape, type.dtype)
 
 
 def _named(inputs: Mapping[str, Any]) -> dict[str, Any]:

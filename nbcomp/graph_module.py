@@ -7,6 +7,7 @@ graphs and the pipeline, not how programs are captured.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import time
 from collections.abc import Mapping, Sequence
@@ -156,6 +157,33 @@ class GraphModule:
         self.graph.lint()
         self._current, self._compiled, self._native = self._recaptured(), None, None
         return self
+
+    def __copy__(self) -> GraphModule:
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
+        """A program of its own, with a graph of its own, compiled at its first call; a model that
+        it reads is copied too.  Raises TypeError where it reads global variables."""
+        made = object.__new__(type(self))
+        memo[id(self)] = made
+        machine_code = {"_compiled": None, "_native": None}
+        kept = {k: v for k, v in vars(self).items() if k not in machine_code}
+        try:
+            vars(made).update(copy.deepcopy(kept, memo) | machine_code)
+        except TypeError as error:
+            raise TypeError(
+                f"{self.name} reads what cannot be copied ({error}); nbcomp.trace or nbcomp.export"
+                " of the function makes another program"
+            ) from None
+        return made
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self.name} is a program in this process and cannot be pickled; nbcomp.jit of the"
+            " function can be, and compiles it where it is read"
+        )
 
     @property
     def compiled(self) -> Compiled:

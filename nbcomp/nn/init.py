@@ -66,6 +66,16 @@ def kaiming_uniform_(tensor: Any, a: float = 0.0, mode: str = "fan_in") -> Any:
     return uniform_(tensor, -bound, bound)
 
 
+def check_sizes(*sizes: Any) -> None:
+    """Raise TypeError for sizes of a layer that are no whole numbers, ValueError below 0."""
+    for n in sizes:
+        if isinstance(n, bool) or not hasattr(n, "__index__"):
+            raise TypeError(f"the sizes of a layer are whole numbers, not {n!r}")
+        if n < 0:
+            raise ValueError(f"the sizes of a layer are 0 or more, not {n}")
+
+
 def parameter(*shape: int, bound: float, dtype: Any) -> Parameter:
-    """A new parameter, evenly between -bound and bound."""
+    """A new parameter, evenly between -bound and bound.  Raises as `check_sizes` does."""
+    check_sizes(*shape)
     return uniform_(Parameter(np.empty(shape, dtype)), -bound, bound)  # type: ignore[no-any-return]

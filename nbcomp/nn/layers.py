@@ -30,6 +30,7 @@ class Linear(Module):
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, dtype: Any = np.float32
     ) -> None:
+        init.check_sizes(in_features, out_features)
         self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(in_features) if in_features else 0.0
         self.weight = init.parameter(out_features, in_features, bound=bound, dtype=dtype)
@@ -57,6 +58,7 @@ class Bilinear(Module):
         bias: bool = True,
         dtype: Any = np.float32,
     ) -> None:
+        init.check_sizes(in1_features, in2_features, out_features)
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
         bound = 1 / math.sqrt(in1_features)
@@ -85,6 +87,7 @@ class Embedding(Module):
         padding_idx: int | None = None,
         dtype: Any = np.float32,
     ) -> None:
+        init.check_sizes(num_embeddings, embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = padding_idx
         shape = (num_embeddings, embedding_dim)

@@ -108,6 +108,9 @@ class _BatchNorm(Module):
         if len(x.shape) not in self.ranks:
             ranks = " or ".join(map(str, self.ranks))
             raise ValueError(f"{type(self).__name__} takes {ranks} axes, not an x of {x.shape}")
+        if x.shape[1] != self.num_features:
+            name = type(self).__name__
+            raise ValueError(f"{name}({self.num_features}) got {x.shape[1]} channels: {x.shape}")
         momentum: Any = self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked[...] += 1

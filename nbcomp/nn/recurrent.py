@@ -62,6 +62,7 @@ class _Recurrent(Module):
         bidirectional: bool = False,
         dtype: Any = np.float32,
     ) -> None:
+        init.check_sizes(input_size, hidden_size, num_layers)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout = bias, batch_first, dropout
         self.bidirectional = bidirectional

@@ -1,5 +1,7 @@
 """What layers do with arrays without elements and say of arguments that do not fit."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import nbcomp
 from nbcomp import nn
+from nbcomp.errors import NbcompError
 
 EMPTY: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = [
     (nn.GroupNorm(2, 4), (0, 4, 3), (0, 4, 3)),
@@ -50,3 +53,51 @@ def test_a_state_is_a_dict() -> None:
 def test_threads_are_whole_numbers(count: Any) -> None:
     with pytest.raises(TypeError, match="the number of threads is a whole number or None"):
         nbcomp.set_threads(count)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda n: nn.Linear(n, 3), lambda n: nn.LSTM(2, n), lambda n: nn.Embedding(n, 2)]
+)
+def test_sizes_are_whole_numbers(make: Any) -> None:
+    with pytest.raises(ValueError, match="the sizes of a layer are 0 or more, not -1"):
+        make(-1)
+    for size in ("3", 2.5, True):
+        with pytest.raises(TypeError, match="the sizes of a layer are whole numbers"):
+            make(size)
+
+
+def test_another_number_of_channels() -> None:
+    for layer in (nn.BatchNorm2d(4), nn.BatchNorm2d(4).train()):
+        with pytest.raises(ValueError, match=r"BatchNorm2d\(4\) got 3 channels"):
+            layer(np.zeros((2, 3, 2, 2), np.float32))
+
+
+def test_open_lengths_are_not_traced() -> None:
+    layer, spec = nn.Linear(4, 2), nbcomp.f32["n", 4]
+    for program in (nbcomp.trace, nbcomp.export):
+        with pytest.raises(NbcompError, match=r"'n' in .* is left open"):
+            program(layer, spec)
+
+
+def test_traced_programs_are_copied_but_not_pickled() -> None:
+    x, layer = np.ones((1, 2), np.float32), nn.Linear(2, 3)
+    traced = nbcomp.trace(layer, x)
+    before = traced(x)
+    deep, shallow = copy.deepcopy(traced), copy.copy(traced)
+    layer.weight[...] = layer.bias[...] = 1
+    np.testing.assert_array_equal(traced(x), [[3, 3, 3]])
+    np.testing.assert_array_equal(shallow(x), [[3, 3, 3]])
+    np.testing.assert_array_equal(deep(x), before)
+    with pytest.raises(
+        TypeError, match="Linear is a program in this process and cannot be pickled"
+    ):
+        pickle.dumps(traced)
+    with pytest.raises(TypeError, match="sum_ reads what cannot be copied"):
+        copy.deepcopy(nbcomp.trace(sum_, x))
+
+
+WEIGHT = np.ones(2, np.float32)
+
+
+def sum_(x: Any) -> Any:
+    return x + WEIGHT
