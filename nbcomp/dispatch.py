@@ -68,8 +68,8 @@ class Library:
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """A decorator for a Python function of arrays that computes what `pattern` does.
 
-        It has the pattern's arguments, which it must neither change nor keep, and gives an array of
-        the same dtype and shape; if it has an argument `out` besides, it writes there instead.
+        It has the pattern's arguments, read-only arrays which it must not keep, and gives an array
+        of the same dtype and shape; if it has an argument `out` besides, it writes there instead.
         where, seconds: functions of the arguments' types (`dtype`, `shape`): whether it is for
         them, and how long a call takes, if it is to be called only where that is faster than the
         compiler's own estimate.  Raises TypeError where the arguments differ from the pattern's.

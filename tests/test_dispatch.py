@@ -302,3 +302,60 @@ def test_reports_name_the_routine(rng: np.random.Generator) -> None:
     arrays = [rng.random(s, np.float32) for s in ((3, 4), (5, 4), (5,))]
     made = compiled_with(library)(linear_relu, *arrays)
     assert "1 library call (mylib.linear_relu)" in title(made)
+
+
+def changing(x: Any) -> Any:
+    x += 1
+    return x
+
+
+def changing_by_ufunc(x: Any) -> Any:
+    return np.add(x, 1, out=x)
+
+
+def changing_a_part(x: Any) -> Any:
+    x[0, ::2] = 0
+    return x + 1
+
+
+@pytest.mark.parametrize("routine", [changing, changing_by_ufunc, changing_a_part])
+@pytest.mark.parametrize("make", [nbcomp.jit, compiled_with])
+def test_routines_that_write_to_their_arguments_are_refused(make: Any, routine: Any) -> None:
+    library = nbcomp.Library("mine")
+    library.routine(lambda x: x + 1)(routine)
+    x = np.zeros((3, 4))
+
+    def function(x: Any) -> Any:
+        return np.sqrt(x + 1)
+
+    jitted = nbcomp.jit(function, libraries=[library])
+    call = jitted if make is nbcomp.jit else compiled_with(library)(function, x)
+    with pytest.raises(NbcompError, match=f"mine.{routine.__name__} writes to an array") as caught:
+        call(x)
+    assert "copy" in str(caught.value)
+    np.testing.assert_array_equal(x, 0)
+
+
+def test_routines_may_write_to_copies_and_to_out() -> None:
+    library = nbcomp.Library("mine")
+
+    @library.routine(lambda x: x + 1)
+    def increased(x: Any, out: Any) -> None:
+        x = x.copy()
+        x += 1
+        out[...] = x
+
+    x = np.zeros((3, 4))
+    np.testing.assert_array_equal(nbcomp.jit(lambda x: (x + 1) * 2, libraries=[library])(x), 2)
+    np.testing.assert_array_equal(x, 0)
+
+
+def test_other_errors_of_routines_are_the_users_own() -> None:
+    library = nbcomp.Library("mine")
+
+    @library.routine(lambda x: x + 1)
+    def failing(x: Any) -> Any:
+        raise ValueError("not today")
+
+    with pytest.raises(ValueError, match="not today"):
+        nbcomp.jit(lambda x: (x + 1) * 2, libraries=[library])(np.zeros(3))

@@ -66,16 +66,34 @@ class Routine:
     into: bool = False  # a Python function that takes the array for its result as `out`
 
     def call(self, *arrays: Any, out: Any) -> None:
-        """Run a routine in Python.  Raises NbcompError for a result of the wrong kind."""
-        assert callable(self.implementation)
+        """Run a routine in Python, on arrays it cannot write to: they are the caller's, or values
+        that others read.  Raises NbcompError where it does, and for a result of the wrong kind."""
         if self.into:
-            self.implementation(*arrays, out=out)
+            self._run(arrays, {"out": out})
             return
-        result = np.asarray(self.implementation(*arrays))
+        result = np.asarray(self._run(arrays, {}))
         if result.dtype != out.dtype or result.shape != out.shape:
             made, wanted = TensorType(result.dtype, result.shape), TensorType(out.dtype, out.shape)
             raise NbcompError(f"{self.name} gave {made}, but what it stands for is {wanted}")
         np.copyto(out, result)
+
+    def _run(self, arrays: tuple[Any, ...], into: dict[str, Any]) -> Any:
+        assert callable(self.implementation)
+        try:
+            return self.implementation(*map(_read_only, arrays), **into)
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            raise NbcompError(
+                f"{self.name} writes to an array it was given, which others read: {error}",
+                hint="let it work on a copy (x = x.copy()), or write to an argument `out`",
+            ) from error
+
+
+def _read_only(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 @dataclass(frozen=True)
