@@ -17,6 +17,7 @@ from nbcomp.measure.timing import REST, ROUNDS, Function, Neighbours, quietly
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 16384)
 LARGEST_BATCH = 1 << 27  # bytes of one batch argument; larger sizes are left out
 LARGE = 1 << 25  # bytes of all arguments above which no batch larger than the cell's own is tried
+SHARE = 0.4  # of the time there is for a size: rests between turns and first calls take more
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class _Sweep:
             if not why:
                 if progress:
                     progress(size)
-                why = self._try(size, 0.7 * max(rest, 0.2 * seconds) / left)
+                why = self._try(size, SHARE * max(rest, 0.2 * seconds) / left)
             if why:
                 skipped.append((size, why))
         return Scaling(tuple(self.points), tuple(skipped), others=neighbours.cores())

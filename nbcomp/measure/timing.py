@@ -23,7 +23,7 @@ Call = tuple[Function, Sequence[Any], Mapping[str, Any]]
 # Seconds one sample should last: far above the clock's resolution and the loop's cost.
 SAMPLE = 1e-3
 ROUNDS = 3  # turns of each side
-REST = 0.15  # seconds between turns, at most: OpenBLAS's threads spin for up to 2^28 cycles
+REST = 0.12  # seconds between turns, at most: OpenBLAS's threads spin for up to 2^28 cycles
 NAP = 1e-2  # seconds, after each of which it is seen whether they still do: more than a clock tick
 IDLE = 0.25  # of a nap: processor time of threads that do nothing
 FEW = 3  # pairs of samples, below which a ratio is not told from 1
@@ -141,7 +141,7 @@ def alternate(
     samples: list[list[float]] = [[] for _ in calls]
     rounds = rounds or ROUNDS
     rest = (REST if rest is None else rest) if len(calls) > 1 else 0.0
-    block = max(seconds / (rounds * len(calls)) - min(rest, NAP), 2 * SAMPLE)
+    share = seconds / (rounds * len(calls))  # of a turn, its rest included
     with no_collection():
         loops = [_loops(*call, min(SAMPLE, seconds / 10)) for call in calls]
         if restore:
@@ -149,8 +149,10 @@ def alternate(
         before = restore or [_nothing] * len(calls)
         for _ in range(rounds):
             for call, count, taken, ready in zip(calls, loops, samples, before, strict=True):
+                end = time.perf_counter() + share
                 settle(rest)
                 _sample(*call, 1)  # wakes this side's own threads
+                block = max(end - time.perf_counter(), 2 * SAMPLE)
                 turn = list(_block(call, count, block, ready))
                 taken.extend([min(turn)] if shortest else turn)
     return [(timing_of(taken, count), taken) for taken, count in zip(samples, loops, strict=True)]
