@@ -144,7 +144,8 @@ class RowSums(Library, name="row_sums"):
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
-        yield Sample(cls(), (rng.integers(-128, 128, (5, 70)).astype(INT8),))
+        for shape in ((5, 70), (1, 1), (3, 0), (17, 64)):
+            yield Sample(cls(), (rng.integers(-128, 128, shape).astype(INT8),))
 
 
 @dataclass(frozen=True)
