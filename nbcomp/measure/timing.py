@@ -23,7 +23,7 @@ Call = tuple[Function, Sequence[Any], Mapping[str, Any]]
 # Seconds one sample should last: far above the clock's resolution and the loop's cost.
 SAMPLE = 1e-3
 ROUNDS = 3  # turns of each side
-REST = 0.12  # seconds between turns, at most: OpenBLAS's threads spin for up to 2^28 cycles
+REST = 0.12  # seconds between turns, at most: somewhat more than OpenBLAS's threads spin for
 NAP = 1e-2  # seconds, after each of which it is seen whether they still do: more than a clock tick
 IDLE = 0.25  # of a nap: processor time of threads that do nothing
 FEW = 3  # pairs of samples, below which a ratio is not told from 1

@@ -28,7 +28,7 @@ _guard = threading.Lock()  # one thread at a time starts or stops workers
 _threads: list[threading.Thread] = []
 _immortal: list[object] = []  # worker blocks: small, and a late reader may still look at one
 _wanted: int | None = None
-_FEW_CORES = 16
+_FEW_CORES = 16  # up to which a worker is told where it may run: a system call for each
 _STACK = 8 << 20  # bytes, as a main thread has: kernels keep tiles on the stack
 _exiting = False
 

@@ -11,8 +11,8 @@ so many, so that it finds in its caches what it wrote there in the last job.  Wh
 the others.
 
 Workers keep off the core the caller is on.  Left to itself, a system whose other cores look busy
-(OpenBLAS's threads spin for a tenth of a second after every product) queues a worker behind the
-caller, who then does all the work while the worker waits for it to be done.
+(OpenBLAS's threads go on spinning after a product) queues a worker behind the caller, who then does
+all the work while the worker waits for it to be done.
 """
 
 from __future__ import annotations
@@ -44,16 +44,8 @@ def _lines(*groups: dict[str, str]) -> Struct:
 POOL = _lines(
     {"epoch": "i8", "stop": "i8"},  # what workers watch
     {"gate": "i8"},
-    {
-        "function": "u8",
-        "buffers": "u8",
-        "params": "u8",
-        "end": "i8",
-        "grain": "i8",
-        "status": "i8",
-        "shares": "u8",
-        "shared": "i8",
-    },
+    {"function": "u8", "buffers": "u8", "params": "u8", "end": "i8", "grain": "i8", "status": "i8"},
+    {"shares": "u8", "shared": "i8"},  # the runs of the job, and how many there are
     {"busy": "i8", "waiting": "i8", "lock": "u8", "workers": "u8", "count": "i8", "wanted": "i8"},
     # The cores there are, a bit each, in so many bytes (null: workers run anywhere); the caller's.
     {"cores": "u8", "bytes": "i8", "home": "i8"},

@@ -73,10 +73,12 @@ def _bind() -> str:
         bound.set_item(i, default)
     with f.when(more):  # `*args` comes after what may be given by position
         made = f.call("arguments", "ptr", f["args"].at(limit * 8), f["count"] - limit)
-        f.goto_if(made.is_(0), "fail")
+        f.goto_if(made.is_(0), "full")
         bound.set_item(limit, made)
         f["rest"].store(made)
     f.give(1)
+    f.label("full")  # of memory: the slow path may not be called with an error set
+    call(f, "PyErr_Clear", "void")
     f.label("fail")
     f.give(0)
     return f.text()
