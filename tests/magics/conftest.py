@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import RichOutput, capture_output
 
 from nbcomp import magics
+from nbcomp.display.bundle import Report
 from nbcomp.magics.settings import NbComp
 
 
@@ -35,6 +36,13 @@ class Notebook:
         result.raise_error()
         return result.result
 
+    @property
+    def last(self) -> Report:
+        """The last report of a command; there must be one."""
+        report = self.shell.magics_manager.registry["CompilerMagics"].last
+        assert isinstance(report, Report)
+        return report
+
 
 @pytest.fixture
 def notebook() -> Iterator[Notebook]:
@@ -56,6 +64,3 @@ def quick(notebook: Notebook) -> Notebook:
     """A notebook that does not spend time on timing."""
     NbComp.instance().bench = False
     return notebook
-
-
-Show = Callable[[str], str]

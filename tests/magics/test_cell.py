@@ -67,7 +67,7 @@ def test_the_value_of_the_cell_is_the_result_and_the_report_is_shown(data: Any) 
 def test_a_value_before_a_semicolon_is_not_shown(data: Any, end: str) -> None:
     text = SOFTMAX.rstrip() + end
     assert data.value(text) is None
-    assert isinstance(data.shell.magics_manager.registry["CompilerMagics"].last, Report)
+    assert isinstance(data.last, Report)
     assert len(data.outputs) == 1
     assert data.value(SOFTMAX.rstrip() + ".dtype.name + ';'") == "float32;"
 

@@ -30,13 +30,9 @@ def data(notebook: Any) -> Any:
     return notebook
 
 
-def report(notebook: Any) -> Any:
-    return notebook.shell.magics_manager.registry["CompilerMagics"].last
-
-
 def test_parts_are_compared_with_python_and_timed(data: Any) -> None:
     assert data.value(SUMS.format("--seconds 0.3")) == [0.0, 100.0, 200.0]
-    found = report(data)
+    found = data.last
     assert found.comparison.agrees
     assert found.comparison.compiled.median > 0
     assert "plain Python in" in found.headline
@@ -49,7 +45,7 @@ def test_parts_are_compared_with_python_and_timed(data: Any) -> None:
 
 def test_parts_that_are_slower_say_so(data: Any) -> None:
     data.value(SUMS.format("--seconds 0.3"))
-    found = report(data)
+    found = data.last
     slow = replace(found.comparison, speedup=0.5, speedup_low=0.4, speedup_high=0.6, others=0.0)
     words = " ".join(replace(found, comparison=slow).headline.split())
     assert "2.00× slower than plain Python" in words
@@ -62,9 +58,9 @@ def test_effects_between_parts_are_not_repeated(data: Any) -> None:
         "    return w.sum() + 1\np(x)"
     )
     assert data.printed.count("once\n") == 1
-    assert report(data).comparison is None
+    assert data.last.comparison is None
     assert "not timed, because calls would repeat what it does: it uses print" in " ".join(
-        report(data).headline.split()
+        data.last.headline.split()
     )
 
 

@@ -23,21 +23,15 @@ def notebook(notebook: Any) -> Any:
     return notebook
 
 
-def last(notebook: Any) -> Report:
-    report = notebook.shell.magics_manager.registry["CompilerMagics"].last
-    assert isinstance(report, Report)
-    return report
-
-
 def test_a_cell_is_compared_with_its_previous_run(notebook: Any) -> None:
     notebook.run(CELL)
-    assert last(notebook).history is None
+    assert notebook.last.history is None
     notebook.run(CELL)
-    again = last(notebook).history
+    again = notebook.last.history
     assert again is not None
     assert again.title == "the same machine code as before"
     notebook.run(CELL.replace("+ 1", "+ np.exp(x)"))
-    changed = last(notebook).history
+    changed = notebook.last.history
     assert changed is not None
     assert changed.title == "the machine code changed"
     assert [d.level for d in changed.diffs] == ["source", "graph", "loop", "asm"]
@@ -56,9 +50,9 @@ def test_runs_are_remembered_within_bounds() -> None:
 
 def test_a_report_goes_stale_with_a_global_and_recovers(notebook: Any) -> None:
     notebook.run(CELL)
-    assert last(notebook).compiled.stale == ()  # type: ignore[union-attr]
+    assert notebook.last.compiled.stale == ()
     notebook.run("kept, scale = scale, np.ones((40, 5))")
-    (why,) = last(notebook).compiled.stale  # type: ignore[union-attr]
+    (why,) = notebook.last.compiled.stale
     assert why == "scale had shape (5,) and now has (40, 5)"
     report = notebook.run("%compile").result
     assert report.stale == (why,)
@@ -72,7 +66,7 @@ def test_a_report_goes_stale_with_a_helper(notebook: Any) -> None:
     notebook.run("def helper(x):\n    return x * 2")
     notebook.run("%%compile --no-bench\ndef g(x):\n    return helper(x) + 1\ng(x)")
     notebook.run("def helper(x):\n    return x * 3")
-    assert any("helper" in why for why in last(notebook).compiled.stale)  # type: ignore[union-attr]
+    assert any("helper" in why for why in notebook.last.compiled.stale)
 
 
 class Handle:
@@ -144,7 +138,7 @@ def test_a_page_that_is_loaded_later_is_told_what_is_stale(
     notebook.run(CELL)
     notebook.run("pass")
     (comm,) = comms
-    id_ = last(notebook).id
+    id_ = notebook.last.id
     assert comm.sent[-1] == {id_: []}
     notebook.run("kept, scale = scale, np.ones((40, 5))")
     assert comm.sent[-1] == {id_: ["scale had shape (5,) and now has (40, 5)"]}
@@ -168,7 +162,7 @@ def test_reports_of_line_commands_are_watched_too(notebook: Any, comms: list[Com
     notebook.run("scale = np.ones((40, 5))")
     (comm,) = comms
     ((id_, why),) = comm.sent[-1].items()
-    assert id_ == last(notebook).id
+    assert id_ == notebook.last.id
     assert "scale" in why[0]
     notebook.run("%unload_ext nbcomp")
     del notebook.shell.kernel
@@ -182,9 +176,9 @@ def test_a_terminal_opens_no_comm(notebook: Any, comms: list[Comm]) -> None:
 def test_why_it_was_compiled_again(notebook: Any) -> None:
     notebook.run(CELL)
     notebook.run("%compile --no-bench f(np.ones((7, 5)))")
-    (note,) = last(notebook).notes
+    (note,) = notebook.last.notes
     assert note == "compiled again, because x had shape (40, 5) and now has (7, 5)"
-    assert note in str(last(notebook))
+    assert note in str(notebook.last)
 
 
 def test_a_report_is_written_to_a_file(notebook: Any, tmp_path: Path) -> None:
@@ -201,7 +195,7 @@ def test_a_report_is_written_to_a_file(notebook: Any, tmp_path: Path) -> None:
 
 def test_a_terminal_is_given_text_only(notebook: Any) -> None:
     notebook.run(CELL)
-    report = last(notebook)
+    report = notebook.last
     assert len(report._repr_mimebundle_()) == 3
     notebook.shell.display_formatter.active_types = ["text/plain"]
     assert list(report._repr_mimebundle_()) == ["text/plain"]
