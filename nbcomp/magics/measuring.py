@@ -289,9 +289,8 @@ def check_levels(
         for name, array in elsewhere.arrays.items():
             found += differences(array, others[name], name, eps)
         worst = Comparison(found)
-        problem = next((f"{d.name} {d.problem}" for d in found if d.problem), "")
-        yield LevelCheck(level, worst.ulp, problem)
-        if problem:
+        yield LevelCheck(level, worst.ulp, worst.problem)
+        if worst.problem:
             return
 
 
@@ -329,9 +328,8 @@ def check_parts(call: Call) -> Iterator[LevelCheck]:
     got = call.function.parts.observed(observe)(*ours[0], **ours[1])
     wanted = plain(call.function)(*theirs[0], **theirs[1])
     yield from found
-    differ = differences(got, wanted) + differences(ours, theirs, "arguments")
-    problem = next((f"{d.name} {d.problem}" for d in differ if d.problem), "")
-    yield LevelCheck("all parts, with Python between them", Comparison(differ).ulp, problem)
+    worst = Comparison(differences(got, wanted) + differences(ours, theirs, "arguments"))
+    yield LevelCheck("all parts, with Python between them", worst.ulp, worst.problem)
 
 
 def _levels_of_part(variant: Any, args: tuple[Any, ...], part: str) -> Iterator[LevelCheck]:
@@ -344,10 +342,9 @@ def _levels_of_part(variant: Any, args: tuple[Any, ...], part: str) -> Iterator[
         for array, old in zip(written, saved, strict=True):
             array[...] = old
         wanted = found if wanted is None else wanted
-        differ = differences(found, wanted, eps=eps)
-        problem = next((f"{d.name} {d.problem}" for d in differ if d.problem), "")
-        yield LevelCheck(f"{part}: {level}", Comparison(differ).ulp, problem)
-        if problem:
+        worst = Comparison(differences(found, wanted, eps=eps))
+        yield LevelCheck(f"{part}: {level}", worst.ulp, worst.problem)
+        if worst.problem:
             return
 
 
