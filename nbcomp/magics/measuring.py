@@ -27,6 +27,7 @@ from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import SIZES, Scaling, scaling
 from nbcomp.record import Location
 
+INTERRUPTED = "interrupted: what had not been measured by then is missing"
 INTERPRETED = 50_000  # elements of all values together that the loop interpreter may work on
 
 
@@ -37,8 +38,7 @@ class Options:
     timed: timings, at these batch `sizes`, within about `seconds`.  check: the answer of each
     level. measure: the run time after each pass, and each kernel against the machine's limits;
     ablate: each optimisation left out: both within about `seconds` more.  max_lines: of each text.
-    show: the sections.  cpus: the program for
-    other CPUs, too.  full: cut no text.
+    show: the sections.  cpus: the program for other CPUs, too.  full: cut no text.
     """
 
     timed: bool = True
@@ -69,7 +69,6 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
 
 def _report_on_parts(call: Call, options: Options, say: Callable[[str], None]) -> Report:
     """The report on a call that Python makes, or that runs in parts, which are timed as a whole."""
-    found, notes = None, list[str]()
     broken = bool(call.function.breaks)
     checks = tuple(check_parts(call)) if broken and options.check else ()
     report = Report(
@@ -79,17 +78,14 @@ def _report_on_parts(call: Call, options: Options, say: Callable[[str], None]) -
         return report
     reference = plain(call.function)
     if effect := effect_of(reference, call.args, call.kwargs):
-        notes.append(f"not timed, because calls would repeat what it does: {effect}")
-    else:
-        say(f"{call.function.__name__}: timing against Python …")
-        try:
-            found = compare(
-                call.function, reference, call.args, call.kwargs, seconds=options.seconds / 2
-            )
-        except KeyboardInterrupt:
-            notes.append("interrupted: what had not been measured by then is missing")
-            raise Interrupted(replace(report, notes=tuple(notes))) from None
-    return replace(report, comparison=found, notes=tuple(notes))
+        note = f"not timed, because calls would repeat what it does: {effect}"
+        return replace(report, notes=(note,))
+    say(f"{call.function.__name__}: timing against Python …")
+    both = (call.function, reference, call.args, call.kwargs)
+    try:
+        return replace(report, comparison=compare(*both, seconds=options.seconds / 2))
+    except KeyboardInterrupt:
+        raise Interrupted(replace(report, notes=(INTERRUPTED,))) from None
 
 
 def _fallback(call: Call) -> Fallback:
@@ -145,8 +141,7 @@ class _Measuring:
         try:
             self.run()
         except KeyboardInterrupt:
-            note = "interrupted: what had not been measured by then is missing"
-            raise Interrupted(self.so_far(note)) from None
+            raise Interrupted(self.so_far(INTERRUPTED)) from None
         return self.so_far(*_again(self.call), *self.spent(time.perf_counter() - start))
 
     def spent(self, seconds: float) -> list[str]:
@@ -189,9 +184,8 @@ class _Measuring:
         """The answer against NumPy's, and if times are wanted, the time."""
         both = (self.call.function, self.reference, self.call.args, self.call.kwargs)
         if not self.options.timed:
-            return check(*both, writes=self.writes, eps=self.eps, elsewhere=self.elsewhere)
-        quarter, how = self.options.seconds / 4, (self.writes, self.eps, self.elsewhere)
-        return compare(*both, quarter, *how)
+            return check(*both, self.writes, self.eps, self.elsewhere)
+        return compare(*both, self.options.seconds / 4, self.writes, self.eps, self.elsewhere)
 
     def with_errors(self, found: Comparison) -> Comparison:
         """The comparison with both errors against float64, where less precision was asked for."""
