@@ -208,11 +208,11 @@ def _times(now: Run, before: Run, code: bool) -> Iterator[str]:
     if now.work != before.work:
         yield f"{both}, on other inputs: the times do not compare"
         return
-    units = (now.unit, before.unit) if now.source == before.source else (None, None)
-    drift = units[0] / units[1] if units[0] and units[1] else 1.0
+    same = now.source == before.source
+    drift = now.unit / before.unit if same and now.unit and before.unit else 1.0
     if _overlap(now.timing, before.timing):
         yield f"the same time within the spread ({both})"
-    elif not code and now.source == before.source:
+    elif same and not code:
         yield f"no change of the program's time: it is the same code ({both})"
     elif _overlap(now.timing, before.timing, drift):
         yield f"no clear change of the time: NumPy's is {drift:.2f}× what it was, too ({both})"
