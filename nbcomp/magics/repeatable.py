@@ -1,8 +1,8 @@
 """Whether a Python function may be called again to measure it: what it does besides its answer.
 
 Looks at the function's code and at what its global and closure variables stand for; it never calls
-anything.  What it does not know counts as an effect.  Arguments are not looked at: measuring calls
-with copies of them.
+anything.  What it does not know counts as an effect.  Arrays and constants may be given, since
+measuring calls with copies of them; any other argument counts as an effect, too.
 """
 
 from __future__ import annotations

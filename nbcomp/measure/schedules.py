@@ -1,8 +1,7 @@
 """A schedule somebody wrote, tried on a kernel: played step by step, checked, timed.
 
 It is timed in turn with the default schedule, with the one in use, and with the best that was tried
-before.  Knows compilations and
-schedules; it must not know how a trial is shown.
+before.  Knows compilations and schedules; it must not know how a trial is shown.
 """
 
 from __future__ import annotations

@@ -58,8 +58,7 @@ def table(
     on below.
 
     right: columns that are numbers.  bold: the column of names.  head: the first row is a heading;
-    with `wrap`,
-    where even the columns before the last one are too wide, each row is a paragraph.
+    with `wrap`, where even the columns before the last one are too wide, each row is a paragraph.
     """
     if not rows:
         return []
