@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import nbformat
+
 MIME = "application/vnd.nbcomp.compilation+json"
 
 
@@ -38,18 +40,7 @@ def saved(path: Path, *payloads: Any, plain: str = "the plain form") -> None:
 
 def written(path: Path, *sources: str) -> None:
     """Write a notebook with these cells, none of which has run."""
-    cells = [
-        {
-            "cell_type": "code",
-            "id": f"c{i}",
-            "metadata": {},
-            "execution_count": None,
-            "source": source,
-            "outputs": [],
-        }
-        for i, source in enumerate(sources)
-    ]
-    _write(path, cells)
+    _write(path, [nbformat.v4.new_code_cell(source) for source in sources])
 
 
 def _write(path: Path, cells: list[dict[str, Any]]) -> None:
