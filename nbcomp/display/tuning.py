@@ -121,7 +121,7 @@ class TuneProgress(_Shown):
         return root(
             f"<p><b>{escape(self.title)}</b>{facts}</p>"
             + _plot(self.state.kernels, self.state.seconds)
-            + _kernels(self.state.kernels)
+            + _kernels(HEAD, list(map(kernel_cells, self.state.kernels)))
         )
 
 
@@ -133,16 +133,11 @@ def _plot(kernels: Sequence[KernelState], length: float) -> str:
     )
 
 
-def _kernels(
-    kernels: Sequence[KernelState],
-    head: Sequence[str] = HEAD,
-    rows: Sequence[tuple[str, ...]] | None = None,
-) -> str:
-    if not kernels:
+def _kernels(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
+    """The table, without the rank correlation, its last column, where none is known."""
+    if not rows:
         return ""
-    known = any(not math.isnan(k.correlation) for k in kernels)
-    last = len(head) if known else len(head) - 1
-    rows = list(map(kernel_cells, kernels)) if rows is None else rows
+    last = len(head) if any(row[-1] for row in rows) else len(head) - 1
     return table(head[:last], (row[:last] for row in rows), left=(0,))
 
 
@@ -270,7 +265,7 @@ class TuneReport(_Shown):
         notes = [faint(f"{count(cut, 'candidate')} ruled out by estimate")] if cut else []
         plot = _plot(self.states, self.length or self.tuned.spent)
         rows = list(map(found_cells, self.tuned.kernels))
-        return plot + _kernels(self.states, END, rows) + " ".join(notes)
+        return plot + _kernels(END, rows) + " ".join(notes)
 
     def _findings(self) -> str:
         parts = []
