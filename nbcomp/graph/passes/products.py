@@ -13,9 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from nbcomp.graph.ir import Graph, Node, apply, rewrite
-from nbcomp.graph.op import REGISTRY, Contract, Elementwise, View
+from nbcomp.graph.op import REGISTRY, Contract, Elementwise
 from nbcomp.graph.passes import product_cost
 from nbcomp.graph.passes.materialise import element_strides
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.graph.passes.product_cost import CLOCK, Product
 from nbcomp.machine import host
 from nbcomp.record import remark
@@ -79,9 +80,7 @@ def _in_memory(node: Node, graph: Graph) -> bool:
     sums in the nearest cache need no tiles.
     """
     right = node.inputs[1]
-    base = right
-    while isinstance(base.op, View):
-        base = base.inputs[0]
+    base = base_of(right)
     if isinstance(base.op, Elementwise) and len(graph.users[base]) == 1:
         return False
     return _turned(right) or right.type.nbytes > host().l2
