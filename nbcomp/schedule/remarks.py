@@ -23,6 +23,7 @@ from nbcomp.loop.grammar import (
     variables,
     walk,
 )
+from nbcomp.loop.intrinsics import INTRINSICS, dots
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine
 from nbcomp.record import Location, remark
@@ -59,7 +60,7 @@ def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
 
 def instructed(name: str, terms: int, at: Location | None) -> None:
     """A product of narrow numbers by an instruction that adds up several terms."""
-    whole = "tile" if name.startswith("tdp") else "vector"
+    whole = "vector" if dots(INTRINSICS[name]) else "tile"
     reason = f"{name} adds {terms} products to each of its sums, an instruction for a whole {whole}"
     remark("applied", "vectorize", reason, at)
 
