@@ -77,12 +77,6 @@ class Learned:
         assert self.model is not None
         return np.asarray(self.model.predict(self._rows(known)), np.float64)
 
-    def correlation(self, known: Sequence[Known], shares: Sequence[float]) -> float:
-        """Spearman's rank correlation of measurements with what is `foretold`; NaN where too little
-        was measured."""
-        said = self.foretold(known, shares)
-        return math.nan if said is None else rank_correlation(said, shares)
-
     def foretold(
         self, known: Sequence[Known], shares: Sequence[float]
     ) -> np.ndarray[Any, np.dtype[np.float64]] | None:
