@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -201,8 +201,8 @@ def _compile_capture(
     fused = _graph_passes(graph, trace, options)
     with trace.timed("lower"):
         lowered = lower_groups(fused, writes, rigid(captured.result))
-    _known(options, lowered)
     distinct = _distinct(lowered)
+    _known(options, distinct)
     made = _made(distinct, trace, options, target)
     parts = [replace(p, kernel=made[p.kernel.name].kernel) if p.kernel else p for p in lowered]
     with trace.timed("memory plan"):
@@ -335,9 +335,8 @@ def _distinct(parts: Sequence[Part]) -> dict[str, Kernel]:
     return found
 
 
-def _known(options: Options, parts: Sequence[Part]) -> None:
+def _known(options: Options, names: Collection[str]) -> None:
     """Raise ScheduleError where a schedule is for a kernel that the program does not have."""
-    names = [part.kernel.name for part in parts if part.kernel]
     for name, _ in options.schedules:
         if name not in names:
             raise ScheduleError(f"no kernel {name}; the kernels are {', '.join(names)}")
@@ -347,12 +346,12 @@ def _made(
     kernels: Mapping[str, Kernel], trace: Trace, options: Options, target: Target
 ) -> dict[str, CompiledKernel]:
     """Every kernel scheduled and compiled, by name; not yet with the groups that call it."""
-    scheduled = [*kernels.values()]
+    scheduled: list[Kernel] = []
 
     def in_turn() -> Iterator[Kernel]:
-        for position, kernel in enumerate(kernels.values()):
-            scheduled[position] = _schedule(kernel, trace, options, target.machine)
-            yield scheduled[position]
+        for kernel in kernels.values():
+            scheduled.append(_schedule(kernel, trace, options, target.machine))
+            yield scheduled[-1]
 
     codes = target.compile_all(in_turn(), trace)
     each = zip(kernels.items(), scheduled, codes, strict=True)
