@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import count
@@ -81,6 +81,16 @@ def _no_part(block: For | None, found: For) -> None:
 def find(kernel: Kernel, loop: str) -> For:
     """The loop with this variable."""
     return _found(kernel, loop)[1]
+
+
+def loops_around(body: tuple[Stmt, ...], found: For) -> Iterator[For]:
+    """The loops that a loop somewhere in a body is in, outside in."""
+    for stmt in body:
+        if stmt is not found and found in walk((stmt,)):
+            if isinstance(stmt, For):
+                yield stmt
+            for inner in bodies(stmt):
+                yield from loops_around(inner, found)
 
 
 def only_loop(found: For, inner: str) -> For:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import Affine, Call, For, Kernel, Stmt, bodies, walk
 from nbcomp.schedule.dependence import conflict, parting
-from nbcomp.schedule.rewriting import at, constant_extent, find
+from nbcomp.schedule.rewriting import at, constant_extent, find, loops_around
 from nbcomp.sizes import Size
 
 NOTE = 80  # characters of a note on a loop
@@ -26,8 +26,8 @@ def vectorize(kernel: Kernel, loop: str, unroll: int = 1, lanes: int = 0) -> Ker
         inner = [s.var for s in walk(found.body) if isinstance(s, For) and s.kind == "vector"]
         if inner:
             raise ScheduleError(f"loop {inner[0]} inside {loop} is a vector loop already")
-        for around in walk(kernel.stages):
-            if isinstance(around, For) and around.kind == "vector" and found in walk(around.body):
+        for around in loops_around(kernel.stages, found):
+            if around.kind == "vector":
                 raise ScheduleError(f"loop {around.var} around {loop} is a vector loop already")
         if any(isinstance(s, Call) for s in walk(found.body)):
             raise ScheduleError(f"a library routine is called inside {loop}")
@@ -116,9 +116,8 @@ def unroll(kernel: Kernel, loop: str) -> Kernel:
         if isinstance(extent, Size):
             raise ScheduleError(f"the extent of {loop} differs from call to call")
         copies = extent * _copies(found.body)
-        for around in walk(kernel.stages):
-            if isinstance(around, For) and any(s is found for s in walk(around.body)):
-                copies *= constant_extent(around) if around.kind == "unroll" else 1
+        for around in loops_around(kernel.stages, found):
+            copies *= constant_extent(around) if around.kind == "unroll" else 1
         if copies > COPIES:
             raise ScheduleError(
                 f"{loop} and the loops written out with it make {copies:,} copies, more than"

@@ -28,7 +28,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.region import accesses, clipped, region, upper
-from nbcomp.schedule.rewriting import at, find, nest, stage_of, substitute
+from nbcomp.schedule.rewriting import at, find, loops_around, nest, stage_of, substitute
 from nbcomp.schedule.steps.memory import buffer_named, stage
 
 
@@ -89,9 +89,8 @@ def reverse_compute_at(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     between = kernel.stages[first:last]
     if first > last or others & _written(between) or made.buffer.memory in _touched(between):
         raise ScheduleError(f"something {buffer} needs is not there yet in {loop}")
-    for around in walk((producer,)):
-        outside = isinstance(around, For) and any(s is found for s in walk((around,)))
-        if outside and isinstance(around, For) and (why := conflict(around, sums=False)):
+    for around in (*loops_around((producer,), found), found):
+        if why := conflict(around, sums=False):
             raise ScheduleError(f"{source.name} is not finished in {loop}: {why.message}")
     box, whole = region(found.body, source), region((_path(producer, found),), source)
     if not box.dense:
