@@ -22,9 +22,8 @@ from typing import Literal
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import Accumulate, Buffer, For, Kernel, Store, walk
-from nbcomp.schedule import steps
-from nbcomp.schedule.language import Step
-from nbcomp.schedule.rewriting import constant_extent, find, loop_names
+from nbcomp.schedule.rewriting import constant_extent, find
+from nbcomp.schedule.stepwise import Stepwise
 from nbcomp.sizes import Size
 
 FLIGHT = 4  # vectors of sums that are added to at a time, to hide the latency of an addition
@@ -106,12 +105,12 @@ class Part:
     width: int
 
 
-class Blocker:
+class Blocker(Stepwise):
     """Takes the steps of a blocking on one product of a kernel."""
 
     def __init__(self, kernel: Kernel, product: Product, how: Blocking) -> None:
-        self.kernel, self.product = kernel, product
-        self.loops = loop_names(kernel)
+        super().__init__(kernel)
+        self.product = product
         open_rows = isinstance(product.height, Size)
         height = how.height if open_rows else min(how.height, product.height)
         width = min(how.width, product.width)
@@ -141,15 +140,6 @@ class Blocker:
     def cuts(self) -> bool:
         """Whether the sum is taken some terms at a time."""
         return 0 < self.how.depth < self.product.depth
-
-    def do(self, name: str, *arguments: str | int, **options: int) -> list[str]:
-        """Take a step; the names of the loops that are new after it."""
-        before = set(self.loops)
-        step = Step(name, arguments, tuple(options.items()))
-        made = getattr(steps, name)(self.kernel, *arguments, **options)
-        self.kernel = replace(made, notes=(*self.kernel.notes, str(step)))
-        self.loops = loop_names(made)
-        return [v for v in self.loops if v not in before]
 
     # ------------------------------------------------------------------------------------ parts
 
@@ -272,7 +262,7 @@ class Blocker:
     def reorder(self, *loops: str) -> None:
         """These loops in this order, but for those that are not there."""
         order = [v for v in loops if v]
-        present = [v for v in loop_names(self.kernel) if v in order]
+        present = [v for v in self.loops if v in order]
         if present != order:
             self.do("reorder", *order)
 

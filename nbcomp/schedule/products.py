@@ -34,7 +34,8 @@ from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.blocking import LINE, SHORT, Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
-from nbcomp.schedule.rewriting import NEAR, find, loop_names
+from nbcomp.schedule.rewriting import NEAR, find
+from nbcomp.schedule.stepwise import Stepwise
 from nbcomp.sizes import Size, hint
 from nbcomp.types import DType
 
@@ -163,15 +164,12 @@ def _grouped(kernel: Kernel, product: Product, machine: Machine) -> tuple[Kernel
     name, group = found
     if product.inner:
         return kernel, product, name
-    before = loop_names(kernel)
-    kernel = _noted(
-        steps.split(kernel, product.shared, group), f'split("{product.shared}", {group})'
-    )
-    (outer,) = (v for v in loop_names(kernel) if v not in before)
+    made = Stepwise(kernel)
+    (outer,) = made.do("split", product.shared, group)
     grouped = replace(
         product, shared=outer, depth=product.depth // group, inner=product.shared, terms=group
     )
-    return kernel, grouped, name
+    return made.kernel, grouped, name
 
 
 def _instruction(product: Product, machine: Machine) -> tuple[str, int] | None:

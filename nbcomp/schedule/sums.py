@@ -9,7 +9,7 @@ out so that the columns of a tile are neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
@@ -28,10 +28,9 @@ from nbcomp.loop.grammar import (
     walk_expr,
 )
 from nbcomp.machine import Machine
-from nbcomp.schedule import steps
 from nbcomp.schedule.decisions import Decide, among, half_width, usual
-from nbcomp.schedule.language import Step
-from nbcomp.schedule.rewriting import constant_extent, find, loop_names
+from nbcomp.schedule.rewriting import constant_extent, find
+from nbcomp.schedule.stepwise import Stepwise
 from nbcomp.sizes import Size
 
 VECTORS = 3  # of columns in a tile
@@ -129,27 +128,18 @@ def _moves(factor: Expr, var: str) -> bool:
     return var in variables(factor)
 
 
-class _Blocking:
-    """The steps, one after another, each noted."""
+class _Blocking(Stepwise):
+    """The steps for one nest."""
 
     def __init__(self, kernel: Kernel, nest: Nest, machine: Machine, decide: Decide) -> None:
-        self.kernel, self.nest, self.machine, self.decide = kernel, nest, machine, decide
-        self.loops = loop_names(kernel)
+        super().__init__(kernel)
+        self.nest, self.machine, self.decide = nest, machine, decide
         self.full = machine.vector_bytes // nest.sums[0].buffer.dtype.itemsize
         self.lanes = half_width(decide, f"a tile of {nest.columns}", self.full)
         self.room = SUMS.get(machine.vector_bytes, min(SUMS.values()))
         self.short = _terms(find(kernel, nest.columns).body) <= TAPS
         self.windows = not nest.rows and self.short and bool(nest.around)
         self.rows = nest.around[-1] if self.windows else nest.rows
-
-    def do(self, name: str, *arguments: str | int, **options: int) -> list[str]:
-        """Take a step; the names of the loops that are new after it."""
-        before = set(self.loops)
-        step = Step(name, arguments, tuple(options.items()))
-        made = getattr(steps, name)(self.kernel, *arguments, **options)
-        self.kernel = replace(made, notes=(*self.kernel.notes, str(step)))
-        self.loops = loop_names(made)
-        return [v for v in self.loops if v not in before]
 
     def extent(self, loop: str) -> int:
         """The iterations of a loop; one where there is none.  Tiles need to know them."""
