@@ -137,6 +137,7 @@ class _Blocking(Stepwise):
         self.full = machine.vector_bytes // nest.sums[0].buffer.dtype.itemsize
         self.lanes = half_width(decide, f"a tile of {nest.columns}", self.full)
         self.room = SUMS.get(machine.vector_bytes, min(SUMS.values()))
+        self.registers = REGISTERS.get(machine.vector_bytes, min(REGISTERS.values()))
         self.short = _terms(find(kernel, nest.columns).body) <= TAPS
         self.windows = not nest.rows and self.short and bool(nest.around)
         self.rows = nest.around[-1] if self.windows else nest.rows
@@ -191,13 +192,11 @@ class _Blocking(Stepwise):
             most = max(1, most)
             whole = next(n for n in range(most, 0, -1) if rows % n == 0)
             tall = whole if 2 * whole > most else most
-        registers = REGISTERS.get(self.machine.vector_bytes, min(REGISTERS.values()))
-        fitting = (n for n in TALL if n * broad <= registers)
+        fitting = (n for n in TALL if n * broad <= self.registers)
         return self.decide(f"rows of a tile of {columns}", tall, among(tall, fitting, rows))
 
     def fitting(self, rows: int, broad: int) -> int:
         """Rows of a tile of this many vectors for which all tiles together cost least."""
-        registers = REGISTERS.get(self.machine.vector_bytes, min(REGISTERS.values()))
 
         def cycles(tall: int) -> float:
             return max(tall * broad, LATENCY) + START if tall else 0.0
@@ -205,7 +204,7 @@ class _Blocking(Stepwise):
         def total(tall: int) -> tuple[float, int]:
             return rows // tall * cycles(tall) + cycles(rows % tall), rows % tall
 
-        most = max(1, min((registers - broad) // broad, max(TALL), rows))
+        most = max(1, min((self.registers - broad) // broad, max(TALL), rows))
         return min(range(most, 0, -1), key=total)
 
     def spread(self) -> None:
