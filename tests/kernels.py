@@ -248,3 +248,9 @@ def random_array(
     if kind == BOOL:
         return rng.integers(0, 2, shape).astype(kind)
     return rng.integers(0 if kind.kind == "u" else low, high, shape).astype(kind)
+
+
+def random_inputs(rng: np.random.Generator, k: Kernel) -> dict[str, Array]:
+    """An array for each input of a kernel, by name."""
+    inputs = (b for b in k.buffers if b.role == "input")
+    return {b.name: random_array(rng, b.dtype, b.shape) for b in inputs}

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.loop.grammar import Accumulate, Alloc, Kernel
+from nbcomp.loop.grammar import Accumulate, Alloc, Block, Call, Kernel
 from nbcomp.loop.verifier import verify
+from nbcomp.types import FLOAT64
 from tests.kernels import (
-    Array,
     add_to,
     apply,
     buffer,
@@ -21,7 +21,7 @@ from tests.kernels import (
     loop,
     native,
     number,
-    random_array,
+    random_inputs,
     store,
 )
 
@@ -35,9 +35,7 @@ def check(k: Kernel, step: Step, golden: Golden | None = None, machine: bool = T
     Sums may be added up in another order.
     """
     rng = np.random.default_rng(7)
-    inputs: dict[str, Array] = {
-        b.name: random_array(rng, b.dtype, b.shape) for b in k.buffers if b.role == "input"
-    }
+    inputs = random_inputs(rng, k)
     result = verify(step(k))
     wanted = interpreted(k, inputs)
     runs = [interpreted(result, inputs)] + ([native(result, inputs)] if machine else [])
@@ -91,3 +89,41 @@ def column_sums(m: int = 12, n: int = 20) -> Kernel:
     clear = loop("z", n, store(out, ("z",), number(0.0)))
     add = loop("i", m, loop("j", n, add_to(out, ("j",), load(x, "i", "j"))))
     return kernel(clear, add, buffers=[x, out])
+
+
+def row_sums(m: int = 6, n: int = 70) -> Kernel:
+    """out[i] = Σ x[i, r]"""
+    x, out, total = buffer("x", (m, n)), buffer("out", (m,), "output"), buffer("total", (), "local")
+    return kernel(
+        loop(
+            "i",
+            m,
+            Alloc(total),
+            store(total, (), number(0)),
+            loop("r", n, add_to(total, (), load(x, "i", "r"))),
+            store(out, ("i",), load(total)),
+        ),
+        buffers=[x, out],
+    )
+
+
+def add_into(m: int = 6, n: int = 70) -> Kernel:
+    """out[j] += x[i, j], for all i"""
+    x, out = buffer("x", (m, n)), buffer("out", (n,), "output")
+    body = loop("j", n, add_to(out, ("j",), load(x, "i", "j")))
+    return kernel(loop("i", m, body), buffers=[x, out])
+
+
+def carried() -> Kernel:
+    """out[i + 1] = out[i] + x[i]"""
+    x, out = buffer("x", (20,)), buffer("out", (21,), "output")
+    value = apply("add", load(out, "i"), load(x, "i"))
+    body = loop("i", 20, store(out, (index(1, i=1),), value))
+    return kernel(Block((store(out, (0,), number(0)), body)), buffers=[x, out])
+
+
+def product(m: int, n: int) -> Kernel:
+    """c = a @ b by the library."""
+    a, b = buffer("a", (m, 5), dtype=FLOAT64), buffer("b", (5, n), dtype=FLOAT64)
+    c = buffer("c", (m, n), "output", FLOAT64)
+    return kernel(Call("blas.gemm", (c, a, b), ((), (), ())), buffers=[a, b, c])

@@ -17,7 +17,7 @@ from nbcomp.pipeline import compile_for
 from nbcomp.schedule.decisions import V, among
 from nbcomp.schedule.default import default_schedule
 from nbcomp.schedule.language import parse
-from tests.kernels import Array, interpreted, native, random_array, same_memory
+from tests.kernels import interpreted, native, random_inputs, same_memory
 
 MACHINE = Machine("test", 64, 2, 32 << 10, 1 << 20, 32 << 20)
 
@@ -72,9 +72,7 @@ def test_every_answer_means_the_same(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for k in lowered_kernels(name):
         made = verify(default_schedule(k, MACHINE, decide=Drawn(seed)))
-        arrays: dict[str, Array] = {
-            b.name: random_array(rng, b.dtype, b.shape) for b in k.buffers if b.role == "input"
-        }
+        arrays = random_inputs(rng, k)
         wanted = interpreted(k, arrays)
         got = native(made, arrays)
         shared = {b.name for b in k.buffers if b.role == "output"}

@@ -26,11 +26,10 @@ from tests.kernels import (
     loop,
     native,
     number,
-    random_array,
+    random_inputs,
     store,
 )
-from tests.schedule.programs import blur, column_sums, matmul, two_stages
-from tests.schedule.test_steps import product
+from tests.schedule.programs import blur, column_sums, matmul, product, two_stages
 
 STEPS = 12  # that are tried in one schedule
 LOOPS = 24  # beyond which a kernel has been cut up enough
@@ -141,9 +140,7 @@ def test_a_drawn_schedule_is_refused_or_right(program: str, seed: int) -> None:
 def same_as(original: Kernel, k: Kernel, meaning: Callable[[Arrays], Arrays]) -> None:
     """Assert that a kernel computes what NumPy does, interpreted and as machine code."""
     rng = np.random.default_rng(11)
-    inputs = {
-        b.name: random_array(rng, b.dtype, b.shape) for b in original.buffers if b.role == "input"
-    }
+    inputs = random_inputs(rng, original)
     wanted = meaning(inputs)
     runs = [interpreted(k, inputs)]
     with suppress(Unsupported):  # by machine code, which says so

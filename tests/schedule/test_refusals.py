@@ -1,5 +1,5 @@
 """What a step that is not legal gets: which loop, which dependence or which remainder, and what
-would be legal instead.  Every refusal of a step that other tests do not have is here."""
+would be legal instead.  Refusals of single steps are also in the tests of these."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from nbcomp.schedule import steps
 from nbcomp.schedule.language import parse
 from nbcomp.types import INT64
 from tests.kernels import add_to, apply, buffer, cast, index, kernel, load, loop, number, store
-from tests.schedule.programs import blur, column_sums, matmul, two_stages
-from tests.schedule.test_steps import add_into, carried, product, row_sums
+from tests.schedule.programs import (
+    add_into,
+    blur,
+    carried,
+    column_sums,
+    matmul,
+    product,
+    row_sums,
+    two_stages,
+)
 
 Make = Callable[[], Kernel]
 

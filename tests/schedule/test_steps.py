@@ -29,7 +29,6 @@ from nbcomp.schedule import steps
 from nbcomp.target.llvm.codegen import generate
 from nbcomp.types import FLOAT64, INT64
 from tests.kernels import (
-    Array,
     add_to,
     apply,
     at,
@@ -42,22 +41,18 @@ from tests.kernels import (
     loop,
     native,
     number,
-    random_array,
+    random_inputs,
     same_memory,
     store,
     var,
 )
-
-Golden = Callable[..., None]
-Step = Callable[[Kernel], Kernel]
+from tests.schedule.programs import Golden, Step, add_into, carried, product, row_sums
 
 
 def check(k: Kernel, step: Step, golden: Golden | None = None) -> Kernel:
     """The scheduled kernel; the interpreter and the machine code give what they gave before."""
     rng = np.random.default_rng(5)
-    arrays: dict[str, Array] = {
-        b.name: random_array(rng, b.dtype, b.shape) for b in k.buffers if b.role == "input"
-    }
+    arrays = random_inputs(rng, k)
     result = verify(step(k))
     wanted = interpreted(k, arrays)
     same_memory(interpreted(result, arrays), wanted)
@@ -81,42 +76,11 @@ def nest(m: int = 6, n: int = 70) -> Kernel:
     return kernel(loop("i", m, inner), buffers=[x, y, out])
 
 
-def row_sums(m: int = 6, n: int = 70) -> Kernel:
-    """out[i] = Σ x[i, r]"""
-    x, out, total = buffer("x", (m, n)), buffer("out", (m,), "output"), buffer("total", (), "local")
-    return kernel(
-        loop(
-            "i",
-            m,
-            Alloc(total),
-            store(total, (), number(0)),
-            loop("r", n, add_to(total, (), load(x, "i", "r"))),
-            store(out, ("i",), load(total)),
-        ),
-        buffers=[x, out],
-    )
-
-
-def add_into(m: int = 6, n: int = 70) -> Kernel:
-    """out[j] += x[i, j], for all i"""
-    x, out = buffer("x", (m, n)), buffer("out", (n,), "output")
-    body = loop("j", n, add_to(out, ("j",), load(x, "i", "j")))
-    return kernel(loop("i", m, body), buffers=[x, out])
-
-
 def flat(m: int = 6, n: int = 7) -> Kernel:
     """A nest whose loops walk all memory as one axis."""
     x, out = buffer("x", (m, n)), buffer("out", (m, n), "output")
     inner = loop("j", n, store(out, ("i", "j"), apply("square", load(x, "i", "j"))))
     return kernel(loop("i", m, inner), buffers=[x, out])
-
-
-def carried() -> Kernel:
-    """out[i + 1] = out[i] + x[i]"""
-    x, out = buffer("x", (20,)), buffer("out", (21,), "output")
-    value = apply("add", load(out, "i"), load(x, "i"))
-    body = loop("i", 20, store(out, (index(1, i=1),), value))
-    return kernel(Block((store(out, (0,), number(0)), body)), buffers=[x, out])
 
 
 # --------------------------------------------------------------------------------------- vectorize
@@ -544,12 +508,6 @@ def test_fuse_refuses(name: str) -> None:
 
 
 # ---------------------------------------------------------------------------------- split_product
-
-
-def product(m: int, n: int, batch: bool = False) -> Kernel:
-    a, b = buffer("a", (m, 5), dtype=FLOAT64), buffer("b", (5, n), dtype=FLOAT64)
-    c = buffer("c", (m, n), "output", FLOAT64)
-    return kernel(Call("blas.gemm", (c, a, b), ((), (), ())), buffers=[a, b, c])
 
 
 def test_split_product(golden: Golden) -> None:

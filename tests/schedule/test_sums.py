@@ -15,8 +15,8 @@ from nbcomp.machine import host
 from nbcomp.schedule import steps
 from nbcomp.schedule.sums import block_sums, nests
 from tests.kernels import apply, buffer, index, kernel, load, loop, number, store
-from tests.schedule.programs import matmul
-from tests.schedule.test_steps import check, row_sums
+from tests.schedule.programs import matmul, row_sums
+from tests.schedule.test_steps import check
 
 
 def windows(rows: int = 9, columns: int = 70, taps: int = 3) -> Kernel:
