@@ -199,7 +199,7 @@ TURNED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(160, 160), (2, 160, 160)])
 @pytest.mark.parametrize("name", TURNED)
-def test_an_array_with_itself_is_as_fast_as_two(
+def test_an_array_with_itself_has_the_schedule_of_two(
     name: str, shape: tuple[int, ...], dtype: Any
 ) -> None:
     one, two = TURNED[name]
