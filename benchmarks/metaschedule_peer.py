@@ -6,8 +6,8 @@ Prints a JSON line for every trial that was timed, {"at": seconds since the sear
 seconds of the best so far}, and at the end {"final": ...}, the best timed once more; {"failed":
 ...} says what did not come to be timed, and why.  Candidates are built and timed in this process:
 MetaSchedule's own builder starts processes for each round, in which the first build imports
-`tvm.s_tir.tensor_intrin`: it reads the source of some 250 intrinsics of GPUs, takes 20 s and more,
-and the builder's time-outs end every candidate.  Here that import is over before the clock starts.
+`tvm.s_tir.tensor_intrin`: it reads the source of all intrinsics of GPUs, which on few cores takes
+so long that the builder's time-outs end every candidate.  Here it is over before the clock starts.
 For TVM 0.26
 (`tvm.s_tir.meta_schedule`; with 0.27 the newest apache-tvm-ffi crashes in `TuneContext`, 0.1.13 and
 0.1.14 do not); it must not import nbcomp.
@@ -33,7 +33,7 @@ from tvm.s_tir.meta_schedule.builder.local_builder import default_build
 from tvm.s_tir.meta_schedule.runner.local_runner import LocalRunnerFuture
 
 PER_ITERATION = 16  # candidates between two looks at the clock
-POPULATION = 128  # of its evolution: with its own 512 a round takes half a minute on two cores
+POPULATION = 128  # of its evolution: fewer than its own 512, for several rounds on few cores
 REPEATS, MILLISECONDS = 3, 5  # of timing a candidate
 
 
