@@ -111,13 +111,11 @@ class PackGroups(Library, name="pack_groups"):
 
     def reference(self, *arrays: Any) -> Any:
         weight = np.asarray(arrays[0])
+        blocks, groups, block, group = self.infer(TensorType(weight.dtype, weight.shape)).shape
         if self.form == "round":
             weight = round_array(weight)
         elif self.form == "flip":
             weight = (weight ^ np.uint8(SHIFT)).view(np.int8)
-        blocks, groups, block, group = self.infer(
-            TensorType(np.asarray(arrays[0]).dtype, weight.shape)
-        ).shape
         padded = np.zeros((blocks * block, groups * group), weight.dtype)
         padded[: weight.shape[0], : weight.shape[1]] = weight
         rows = padded.reshape(blocks, block, groups, group)
