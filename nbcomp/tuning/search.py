@@ -127,7 +127,7 @@ class Search:
 
     def refit(self) -> None:
         """Learn from everything that was measured."""
-        if not self.fresh and not self.earlier:
+        if not self.fresh:
             return
         self.fresh = False
         done = [t for t in self.trials if t.outcome.share is not None]

@@ -226,7 +226,7 @@ class Tuner:
             self.remember(workers, kernel, earlier)
 
     def remember(self, workers: Runner, kernel: _Kernel, earlier: Sequence[Entry]) -> None:
-        """Learn from trials that were in the record, and try the best of them again."""
+        """Take note of trials that were in the record, and try the best of them again."""
         target, search = target_of(workers.machine), kernel.search
         best: Entry | None = None
         for entry in earlier[-REMEMBERED:]:
@@ -239,7 +239,6 @@ class Tuner:
         again = search.space.build(best.decisions) if best else None
         if again is not None and again.key != search.trials[0].candidate.key:
             self.try_all(workers, kernel, [again])
-        search.refit()
 
     def search(self, workers: Runner) -> None:
         """Give the kernels their turns until the time is over, and one turn in any case."""
