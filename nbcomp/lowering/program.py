@@ -12,9 +12,10 @@ from typing import Any
 
 from nbcomp.graph.control import Control, Loops, Result
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Constant, Input, Library, View, is_kept
+from nbcomp.graph.op import Constant, Input, Library, is_kept
 from nbcomp.graph.passes.groups import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.graph.passes.share import corresponding
 from nbcomp.graph.printer import node_names
 from nbcomp.loop.grammar import Buffer, Kernel
@@ -144,7 +145,7 @@ def lower_groups(
             continue
         lowered = lower(group, names, free)
         pairs = zip(lowered.kernel.buffers, lowered.nodes, strict=True)
-        nodes = {b.memory: _memory(n) for b, n in pairs if n is not None}
+        nodes = {b.memory: base_of(n) for b, n in pairs if n is not None}
         layouts = {
             b.memory: b.strides
             for b in lowered.kernel.buffers
@@ -330,13 +331,6 @@ def live_ranges(
 def _results(node: Node) -> tuple[TensorType, ...]:
     assert isinstance(node.op, Control)
     return node.op.results()
-
-
-def _memory(node: Node) -> Node:
-    """The node whose memory a buffer shows, perhaps through views (a product's operand)."""
-    while isinstance(node.op, View):
-        node = node.inputs[0]
-    return node
 
 
 def touched(step: KernelStep | LibraryStep) -> Iterator[int]:
