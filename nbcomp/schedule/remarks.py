@@ -100,7 +100,7 @@ def not_vectorized(kernel: Kernel, loop: For, why: ScheduleError) -> None:
 
 def parallel(kernel: Kernel, loop: For, alone: bool, machine: Machine) -> None:
     """The iterations of an outermost loop may be spread over the cores."""
-    at, n = kernel.location or loop.location, extent_of(loop)
+    at, n = _whole(kernel, loop), extent_of(loop)
     if isinstance(loop.body[0], Call) and loop.body[0].box:
         return  # the parts of a product, of which `split_product` tells
     if alone and machine.cores > 1:
@@ -113,8 +113,7 @@ def parallel(kernel: Kernel, loop: For, alone: bool, machine: Machine) -> None:
 
 def not_parallel(kernel: Kernel, loop: For, why: ScheduleError) -> None:
     """One core runs all of a loop."""
-    at = kernel.location or loop.location
-    remark("missed", "parallel", f"on one core: {why.message}", at)
+    remark("missed", "parallel", f"on one core: {why.message}", _whole(kernel, loop))
 
 
 def in_rounds(kernel: Kernel, rounds: For, loop: For) -> None:
@@ -134,7 +133,7 @@ def short(kernel: Kernel, loop: For) -> None:
         why = f"its {n:,} elements are added up in one go, too few to be worth a second core"
     else:
         why = f"{n:,} elements take less time than waking another core"
-    remark("analysis", "parallel", f"on one core: {why}", kernel.location or loop.location)
+    remark("analysis", "parallel", f"on one core: {why}", _whole(kernel, loop))
 
 
 def split_product(call: Call, parts: int, axis: int) -> None:
@@ -164,3 +163,8 @@ def streamed(kernel: Kernel, buffer: Buffer) -> None:
 
 def _place(kernel: Kernel, loop: For) -> Location | None:
     return loop.location or kernel.location
+
+
+def _whole(kernel: Kernel, loop: For) -> Location | None:
+    """The place of all a kernel computes: an outermost loop may be only at what is inside."""
+    return kernel.location or loop.location
