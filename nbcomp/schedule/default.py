@@ -36,7 +36,7 @@ from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.decisions import Decide, among, half_width, usual
 from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.products import block_products
-from nbcomp.schedule.rewriting import find
+from nbcomp.schedule.rewriting import find, noted
 from nbcomp.schedule.sums import block_sums
 from nbcomp.schedule.written import spread
 from nbcomp.sizes import Size, hint, is_open, is_rest, most
@@ -95,7 +95,7 @@ def split_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> 
             remarks.whole_product(call)
             continue
         remarks.split_product(call, parts, axis)
-        kernel = _noted(
+        kernel = noted(
             steps.split_product(kernel, position, parts, axis),
             f"split_product({position}, {parts}, {axis})",
         )
@@ -125,7 +125,7 @@ def _merge_stage(kernel: Kernel, position: int) -> Kernel:
                 kernel = steps.fuse(kernel, loop.var, inner.var)
             except ScheduleError:
                 continue
-            kernel = _noted(kernel, f'fuse("{loop.var}", "{inner.var}")')
+            kernel = noted(kernel, f'fuse("{loop.var}", "{inner.var}")')
             again = True
             break
     return kernel
@@ -173,7 +173,7 @@ def _asked_ahead(kernel: Kernel, inner: For, turned: Load, decide: Decide) -> Ke
     except ScheduleError:  # a block has too many lines
         return kernel
     note = f'prefetch("{turned.buffer.name}", "{inner.var}_o", {ahead})'
-    return _noted(asking, note)
+    return noted(asking, note)
 
 
 def _tile_of(
@@ -215,15 +215,15 @@ def _tiled(kernel: Kernel, outer: str, inner: str, rows: int, columns: int, whol
         return kernel
     rest = cost.extent_of(find(kernel, inner)) % columns
     if whole and rest:  # only whole blocks can be written out
-        kernel = _noted(steps.peel(kernel, inner, rest), f'peel("{inner}", {rest})')
-        kernel = _noted(steps.distribute(kernel, outer), f'distribute("{outer}")')
+        kernel = noted(steps.peel(kernel, inner, rest), f'peel("{inner}", {rest})')
+        kernel = noted(steps.distribute(kernel, outer), f'distribute("{outer}")')
     if rows:
         tiled = steps.tile(kernel, outer, inner, rows, columns)
-        return _noted(tiled, f'tile("{outer}", "{inner}", {rows}, {columns})')
+        return noted(tiled, f'tile("{outer}", "{inner}", {rows}, {columns})')
     tiled = steps.split(kernel, inner, columns)
     tiled = steps.interchange(tiled, outer, f"{inner}_o")
     split = f'split("{inner}", {columns})'
-    return _noted(tiled, split, f'interchange("{outer}", "{inner}_o")')
+    return noted(tiled, split, f'interchange("{outer}", "{inner}_o")')
 
 
 def _loads(body: tuple[Stmt, ...]) -> list[Load]:
@@ -295,7 +295,7 @@ def unroll(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
                 steps.vectorize(written, parent.var)  # or else there is nothing to gain
             except ScheduleError:
                 continue
-            kernel = _noted(written, f'unroll("{loop.var}")')
+            kernel = noted(written, f'unroll("{loop.var}")')
     return kernel
 
 
@@ -343,7 +343,7 @@ def vectorize(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kerne
             narrow = "" if lanes == most else f", lanes={lanes}"
             kernel = steps.vectorize(kernel, loop.var, lanes=lanes) if narrow else wide
             remarks.vectorized(kernel, loop, machine)
-            kernel = _noted(kernel, f'vectorize("{loop.var}"{narrow})')
+            kernel = noted(kernel, f'vectorize("{loop.var}"{narrow})')
     return kernel
 
 
@@ -363,7 +363,7 @@ def interleave(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kern
             continue
         kernel = steps.interleave(kernel, loop.var, count)
         remarks.interleaved(kernel, loop, count, machine)
-        kernel = _noted(kernel, f'interleave("{loop.var}", {count})')
+        kernel = noted(kernel, f'interleave("{loop.var}", {count})')
     return kernel
 
 
@@ -410,7 +410,7 @@ def _parallelize_stage(kernel: Kernel, position: int, machine: Machine, decide: 
     loop = spread.stages[position]
     assert isinstance(loop, For)
     remarks.parallel(kernel, loop, grain(loop, machine) == 0, machine)
-    return _noted(spread, f'parallelize("{outer}")')
+    return noted(spread, f'parallelize("{outer}")')
 
 
 def _rounds_of(kernel: Kernel, stage: For, machine: Machine, decide: Decide) -> Kernel | None:
@@ -426,7 +426,7 @@ def _rounds_of(kernel: Kernel, stage: For, machine: Machine, decide: Decide) -> 
     except ScheduleError:
         return None
     remarks.in_rounds(kernel, stage, inner)
-    return _noted(spread, f'parallelize("{inner.var}")')
+    return noted(spread, f'parallelize("{inner.var}")')
 
 
 def _part_of(stage: For, decide: Decide) -> int:
@@ -446,7 +446,7 @@ def _in_parts(kernel: Kernel, loop: str, size: int) -> tuple[Kernel, str]:
     """The kernel with a loop over parts of a loop, and the name of that."""
     if size == 1:
         return kernel, loop
-    return _noted(steps.split(kernel, loop, size), f'split("{loop}", {size})'), f"{loop}_o"
+    return noted(steps.split(kernel, loop, size), f'split("{loop}", {size})'), f"{loop}_o"
 
 
 def stream(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
@@ -464,7 +464,7 @@ def stream(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
             continue
         kernel = streamed
         remarks.streamed(kernel, buffer)
-        kernel = _noted(kernel, f'stream("{buffer.name}")')
+        kernel = noted(kernel, f'stream("{buffer.name}")')
     return kernel
 
 
@@ -489,11 +489,6 @@ SCHEDULE: tuple[Step, ...] = (
     parallelize,
     stream,
 )
-
-
-def _noted(kernel: Kernel, *notes: str) -> Kernel:
-    """The kernel with what was done to it written down."""
-    return replace(kernel, notes=(*kernel.notes, *notes))
 
 
 # ------------------------------------------------------------------------------------- estimates

@@ -34,7 +34,7 @@ from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.blocking import LINE, SHORT, Blocker, Blocking, Factor, Product
 from nbcomp.schedule.decisions import Decide, among, usual
-from nbcomp.schedule.rewriting import NEAR, find
+from nbcomp.schedule.rewriting import NEAR, find, noted
 from nbcomp.schedule.stepwise import Stepwise
 from nbcomp.sizes import Size, hint
 from nbcomp.types import DType
@@ -96,7 +96,7 @@ def _written_out(kernel: Kernel, decide: Decide) -> Kernel:
         if not decide(f"loops for product {position}", 0, (0, 1)):
             continue
         try:
-            kernel = _noted(steps.generate(kernel, position), f"generate({position})")
+            kernel = noted(steps.generate(kernel, position), f"generate({position})")
         except ScheduleError:
             continue
         if position + 1 < len(kernel.stages) and decide(f"join product {position}", 0, (0, 1)):
@@ -120,7 +120,7 @@ def _rows_merged(kernel: Kernel, position: int) -> Kernel:
             fused = steps.fuse(kernel, above.var, product.rows)
         except ScheduleError:
             return kernel
-        kernel = _noted(fused, f'fuse("{above.var}", "{product.rows}")')
+        kernel = noted(fused, f'fuse("{above.var}", "{product.rows}")')
 
 
 def _loops_in(loop: For) -> list[For]:
@@ -146,13 +146,9 @@ def _joined(kernel: Kernel, position: int) -> Kernel:
             joined = steps.join(kernel, first, second)
         except ScheduleError:
             break
-        kernel = _noted(joined, f'join("{first}", "{second}")')
+        kernel = noted(joined, f'join("{first}", "{second}")')
         pair = find(kernel, first).body
     return kernel
-
-
-def _noted(kernel: Kernel, note: str) -> Kernel:
-    return replace(kernel, notes=(*kernel.notes, note))
 
 
 def _grouped(kernel: Kernel, product: Product, machine: Machine) -> tuple[Kernel, Product, str]:

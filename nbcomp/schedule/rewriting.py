@@ -41,6 +41,11 @@ from nbcomp.types import INT64
 NEAR = 256 << 10  # bytes a kernel may keep in one local: its stack
 
 
+def noted(kernel: Kernel, *notes: str) -> Kernel:
+    """The kernel with what was done to it written down."""
+    return replace(kernel, notes=(*kernel.notes, *notes))
+
+
 def loop_names(kernel: Kernel) -> list[str]:
     """The variables of all loops, outside in."""
     return [s.var for s in walk(kernel.stages) if isinstance(s, For)]

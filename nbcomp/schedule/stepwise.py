@@ -5,11 +5,9 @@ Knows what loops there are after each; it must not know what the steps are for.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from nbcomp.loop.grammar import Kernel
 from nbcomp.schedule.language import Step
-from nbcomp.schedule.rewriting import loop_names
+from nbcomp.schedule.rewriting import loop_names, noted
 
 
 class Stepwise:
@@ -24,7 +22,6 @@ class Stepwise:
         it is not legal."""
         before = set(self.loops)
         step = Step(name, arguments, tuple(options.items()))
-        made = step.taken(self.kernel)
-        self.kernel = replace(made, notes=(*self.kernel.notes, str(step)))
-        self.loops = loop_names(made)
+        self.kernel = noted(step.taken(self.kernel), str(step))
+        self.loops = loop_names(self.kernel)
         return [v for v in self.loops if v not in before]
