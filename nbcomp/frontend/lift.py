@@ -149,17 +149,25 @@ class Lifter:
 
     def _array(self, value: Any, source: Source, name: str, held: bool = False) -> Any:
         _check_array(value, source)
-        if (
-            name and name in self._names
-        ):  # of another array, which was found elsewhere under the same name
-            name = _joined(source)
-        self._names.add(name)
-        read = self.session.read(source, value, name)
+        read = self.session.read(source, value, self._own_name(name, source))
         layout = _layout(read.node, np.asarray(value))
         if held and isinstance(layout, np.ndarray) and layout.flags.c_contiguous:
             layout = np.empty_like(layout)  # who keeps what is made of the array counts who has it
         place = Place(Storage(read.node, read, layout))
         return Tracer(self.session, place, isinstance(value, np.generic))
+
+    def _own_name(self, name: str, source: Source) -> str:
+        """A name that no other array has: the user's, or one of where it was found if that is
+        another's."""
+        if name in self._names:
+            name = _joined(source)
+        base, k = name, 1
+        while name in self._names:
+            k += 1
+            name = f"{base}_{k}"
+        if name:
+            self._names.add(name)
+        return name
 
     def _holder(self, value: Any, source: Source) -> Any:
         """The array in an object that stands for one: it may be replaced or written to."""

@@ -68,3 +68,32 @@ def test_layers_of_one_kind_are_exported() -> None:
     assert len(exported.params) == 8
     x = np.ones((2, 4), np.float32)
     np.testing.assert_allclose(exported(x, *exported.params.values()), model(x), rtol=1e-6)
+
+
+WEIGHT = np.arange(3, dtype=np.float32)
+
+
+def weighted(x: Any) -> Any:
+    return x * WEIGHT
+
+
+def of_a_global(WEIGHT: Any) -> Any:
+    return weighted(WEIGHT + 1)
+
+
+class Layered(nn.Module):
+    """A parameter of its own is called as the path of another one is, joined."""
+
+    def __init__(self) -> None:
+        self.fc = nn.Linear(3, 3, bias=False)
+        self.fc_weight = nn.Parameter(np.full(3, 3.0, np.float32))
+
+    def forward(self, x: Any) -> Any:
+        return self.fc(x) + self.fc_weight
+
+
+@pytest.mark.parametrize("function", [of_a_global, Layered()])
+def test_what_is_exported_has_names_of_its_own(function: Any) -> None:
+    x = np.array([1, 2, 3], np.float32)
+    exported = nbcomp.export(function, x)
+    np.testing.assert_allclose(exported(x, *exported.params.values()), function(x), rtol=1e-6)
