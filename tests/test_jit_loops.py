@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 import nbcomp
+from nbcomp.frontend import session
+from nbcomp.frontend.bytecode.capture import EARLY_VALUES
 from nbcomp.graph.control import Loops
+from nbcomp.graph.interpreter import evaluate
+from nbcomp.graph.ir import Graph
+from tests.script.textbook import sieve
 
 RNG = np.random.default_rng(0)
 SCALE = 3.0
@@ -218,19 +223,17 @@ def test_numbers_that_vary_are_the_loops_own(function: Any, calls: Any) -> None:
     assert len(f.variants) <= 3
 
 
-def test_a_sieve_is_a_loop_however_much_of_it_is_known() -> None:
-    def sieve(n: Any) -> Any:
-        s = np.ones(n + 1, dtype=bool)
-        s[:2] = False
-        i = 2
-        while i * i <= n:
-            if s[i]:
-                s[i * i :: i] = False
-            i += 1
-        return s
+def test_a_sieve_is_a_loop_however_much_of_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = []  # elements, while compiling
 
+    def counted(graph: Graph, values: Any) -> Any:
+        computed.append(sum(n.type.size for n in graph.nodes))
+        return evaluate(graph, values)
+
+    monkeypatch.setattr(session, "evaluate", counted)
     f = nbcomp.jit(sieve)
     for n in (100_000, 200_000):
         np.testing.assert_array_equal(f(n), sieve(n))
     assert [type(n.op) for n in f.compiled.captured.nodes].count(Loops) == 1
     assert f.parts is None
+    assert 0 < sum(computed) <= EARLY_VALUES
