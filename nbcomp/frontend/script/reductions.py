@@ -6,6 +6,7 @@ Knows which functions those are and in which dtypes NumPy computes them; nothing
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -55,7 +56,7 @@ class Reductions(ComputedArrays):
         if not named and not args and name == "copy":
             return self.moving(array, self.materialised)
         if not named and not args and name in METHODS:
-            return self.reduced(METHODS[name], array)
+            return self.reduced(name, array)
         if not named and len(args) == 1 and name == "dot":
             return self.product(array, args[0])
         if not named and len(args) == 1 and name == "fill" and isinstance(array, View):
@@ -68,9 +69,9 @@ class Reductions(ComputedArrays):
             )
         raise NotElements(f".{name}() of an array in a loop over elements")
 
+    @abstractmethod
     def fill(self, target: View, value: Any) -> None:
         """A number or an array to a part of an array."""
-        raise NotImplementedError
 
     def moving(self, array: Array, function: Callable[[Array], Any]) -> Any:
         """A function of a part of an array; of a whole one in one place it is a graph's."""
@@ -206,9 +207,7 @@ class Reductions(ComputedArrays):
             better = self.compare(fn, value, known)
             if kind.dtype.kind == "f":  # a number that is none is the best
                 nan, old = (self.compare("not_equal", e, e) for e in (value, known))
-                fresh_nan = self.apply(
-                    "logical_and", nan, self.apply("logical_not", old, dtype=BOOL), dtype=BOOL
-                )
+                fresh_nan = self.and_also(nan, self.apply("logical_not", old, dtype=BOOL))
                 better = self.apply("logical_or", better, fresh_nan, dtype=BOOL)
             taken = Store(best, (), value, self.location), Store(place, (), index[0], self.location)
             self.add(If(better, taken, (), self.location))
@@ -243,10 +242,8 @@ class Reductions(ComputedArrays):
 
     def dot(self, a: Array, b: Array) -> Scalar:
         """Σ a·b, in the dtype of the products."""
-        if kind_of(a).dtype == BOOL == kind_of(b).dtype or HALF in (
-            kind_of(a).dtype,
-            kind_of(b).dtype,
-        ):
+        dtypes = {kind_of(a).dtype, kind_of(b).dtype}
+        if dtypes == {BOOL} or HALF in dtypes:
             raise NotElements("a product of bools or of float16")
         self.need_equal(a.shape[0], b.shape[0])
         terms = self.elementwise(partial(self.numpy_binary, "multiply"), a, b)
@@ -319,7 +316,5 @@ REDUCTIONS: dict[Any, str] = {
     **{np.amax: "max", np.amin: "min", np.any: "any", np.all: "all"},
     **{np.argmax: "argmax", np.argmin: "argmin", np.linalg.norm: "norm"},
 }
-METHODS = {
-    name: name for name in ("sum", "prod", "mean", "max", "min", "any", "all", "argmax", "argmin")
-}
+METHODS = ("sum", "prod", "mean", "max", "min", "any", "all", "argmax", "argmin")
 PRODUCTS = (np.dot, np.matmul, np.vdot, np.inner)

@@ -216,15 +216,14 @@ class Region(Statements):
 
     def made_in_a_round(self, function: Any, args: list[Any], named: dict[str, Any]) -> View:
         """An array that is made where the program comes by again and again: in the same memory."""
+        if function is np.full:
+            raise NotElements("np.full in a loop over elements", None, "np.empty, and x[:] = value")
         like = function in (np.zeros_like, np.ones_like, np.empty_like)
         if like and isinstance(args[0], View) and len(args) == 1:
             shape, default = args[0].shape, args[0].memory.buffer.dtype
             dtype = np.dtype(named.pop("dtype", default))
         else:
-            values = args[:1] + args[2:] if function is np.full else args
-            shape, dtype = self.laid_out(*map(self.given, values), **named)
-        if function is np.full:
-            raise NotElements("np.full in a loop over elements", None, "np.empty, and x[:] = value")
+            shape, dtype = self.laid_out(*map(self.given, args), **named)
         if not all(isinstance(n, int) for n in shape) or not shape or (like and named):
             raise NotElements("an array of a length known only at run time")
         memory = self.array_memory(dtype, tuple(n for n in shape if isinstance(n, int)))
