@@ -536,7 +536,6 @@ def is_rest(size: Any) -> bool:
 
 def straight(value: Any) -> Any:
     """A formula with exact quotients in place of those that are rounded down."""
-
     if not isinstance(value, Size):
         return value
     atoms = {atom for monomial in value.terms for atom in monomial}

@@ -14,10 +14,10 @@ STAND_INS = re.compile(r"\b(Tracer|Number|Lazy|NumpyModule|UserModule)\b")
 OURS = re.compile(r"\bnbcomp\.frontend\.[\w.<>]*?(\w+)\(\)")  # a function that Python names in full
 
 
-def in_users_words(error: Exception, session: Session) -> Exception:
-    """The error, its message without classes and functions of ours."""
+def in_users_words(error: Exception, session: Session) -> None:
+    """Take classes and functions of ours out of the error's message."""
     if not error.args or not isinstance(error.args[0], str):
-        return error
+        return
     numbers = {type(r.value).__name__ for r in session.reads.values() if _is_number(r.value)}
     names = {
         "Tracer": "numpy.ndarray",
@@ -28,7 +28,6 @@ def in_users_words(error: Exception, session: Session) -> Exception:
     }
     text = STAND_INS.sub(lambda found: names[found[0]], error.args[0])
     error.args = (OURS.sub(r"\1()", text), *error.args[1:])
-    return error
 
 
 def _is_number(value: Any) -> bool:

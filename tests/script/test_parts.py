@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,6 @@ def program(seed: int) -> Any:
         "def f(x, y, m, p, q, r):\n    n, total = len(x), 0.0\n"
         f"    for i in range(n):\n        {body}\n    return total\n"
     )
-    import linecache
-
     name = f"<parts {seed}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     scope: dict[str, Any] = {"np": np}
