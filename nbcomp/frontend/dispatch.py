@@ -227,11 +227,11 @@ def _checked_range(session: Session, value: Tracer, dtypes: list[Any]) -> Tracer
     """A Python int known at run time only, checked to be in the range of these dtypes."""
     low = max(int(np.iinfo(d).min) for d in dtypes)
     high = min(int(np.iinfo(d).max) for d in dtypes)
+    if low == -(2**63) and high == 2**63 - 1:
+        return value
     node = read(value)
     found = session.known(node)
     if found is not None and low <= int(found) <= high:
-        return value
-    if low == -(2**63) and high == 2**63 - 1:
         return value
     made, check = within(node, low, min(high, 2**63 - 1))
     session.effects.append(check)
