@@ -129,8 +129,7 @@ class Rounds(Asker):
             return
         rest = iter(items)
         for position, item in enumerate(rest):
-            self.env["nbcomp item"] = item
-            self.assign(node.target, "nbcomp item")
+            self.assign(node.target, item)
             try:
                 if self.one_round(node, inner):
                     return
@@ -294,13 +293,12 @@ class Rounds(Asker):
     def stmt_Continue(self, node: ast.Continue, needed: set[str]) -> None:
         raise _Continue
 
-    def assign(self, target: ast.expr, name: str) -> None:
-        """`target = ` a value that is kept under a name no program can have."""
-        value = self.env.pop(name)
-        parameter = "nbcomp_item"
-        self.env[parameter] = value
-        statement = ast.Assign([target], ast.Name(parameter, ast.Load()))
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """`target = value`"""
+        name = "nbcomp_item"
+        self.env[name] = value
+        statement = ast.Assign([target], ast.Name(name, ast.Load()))
         ast.copy_location(statement, target)
         ast.copy_location(statement.value, target)
         self.execute(statement)
-        del self.env[parameter]
+        del self.env[name]
