@@ -38,7 +38,7 @@ from nbcomp.runtime.plan import (
     Step,
     ValueGuard,
 )
-from nbcomp.schedule.default import grain, seconds, share
+from nbcomp.schedule.cores import grain, seconds, share
 from nbcomp.settling import numbers
 from nbcomp.sizes import Size, Symbol, symbols_of
 from nbcomp.target.base import Stage

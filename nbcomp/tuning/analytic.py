@@ -30,7 +30,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine
-from nbcomp.schedule.default import grain
+from nbcomp.schedule.cores import grain
 
 CYCLE = 0.35e-9  # seconds
 LOOP = 2.0  # instructions an iteration takes in itself

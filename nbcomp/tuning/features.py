@@ -34,7 +34,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine
-from nbcomp.schedule.default import grain
+from nbcomp.schedule.cores import grain
 from nbcomp.tuning.analytic import Estimate, estimate
 
 LINE = 64  # bytes of a cache line

@@ -13,7 +13,8 @@ from nbcomp.loop.grammar import Block, For, Kernel, Store, walk
 from nbcomp.loop.verifier import verify
 from nbcomp.lowering.program import KernelStep
 from nbcomp.machine import Machine
-from nbcomp.schedule.default import BLOCK, default_schedule, grain, seconds
+from nbcomp.schedule.cores import BLOCK, grain, seconds
+from nbcomp.schedule.default import default_schedule
 from nbcomp.types import FLOAT64
 from tests.graph.random_fusions import Program
 from tests.kernels import apply, buffer, index, kernel, load, loop, number, store
