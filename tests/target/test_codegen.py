@@ -605,7 +605,7 @@ def test_a_register_tile_stays_in_registers(rng: np.random.Generator) -> None:
     code, machine = compiled(k)
     text = code.readable(machine.optimised_text)
     assert "alloca" not in text
-    assert text.count("llvm.fma") > 6
+    assert text.count("llvm.fmuladd") > 6
 
 
 def test_products_are_rounded_unless_they_may_be_contracted(rng: np.random.Generator) -> None:

@@ -11,7 +11,8 @@ import pytest
 from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
 from nbcomp.measure.cpus import CpuTable, compare_cpus
-from nbcomp.pipeline import compile
+from nbcomp.options import Options
+from nbcomp.pipeline import compile, compile_for
 from nbcomp.provenance import instruction_mix
 from nbcomp.target.llvm.cpus import CPUS, cpu_named, target_for
 
@@ -81,6 +82,18 @@ def test_other_widths_are_right_on_other_programs(name: str) -> None:
     a, b = (np.random.default_rng(k).integers(-50, 50, (37, 23)).astype(np.float64) for k in (1, 2))
     for got, wanted in zip(compile(f, a, b).for_cpu(name)(a, b), f(a, b), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+def test_terms_of_products_call_nothing_where_no_instruction_adds_them_unrounded() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((24, 40), (40, 64)))
+    generated = compile_for("llvm", Options(without=frozenset({"blas"})))
+    made = generated(lambda a, b: a @ b, a, b).for_cpu("sse2")
+    text = made.text("asm")
+    assert re.search(r"mulps\s", text)
+    assert re.search(r"addps\s", text)
+    assert not re.search(r"\bcallq?\s+\*?%?\w*fma", text)
+    np.testing.assert_allclose(made(a, b), a @ b, rtol=1e-4, atol=1e-5)
 
 
 def test_names() -> None:

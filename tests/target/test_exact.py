@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import nbcomp
+
 from .harness import caster, function
 
 INTEGERS = "bBhHiIqQ"
@@ -126,6 +128,19 @@ def test_clip(char: str, rng: np.random.Generator) -> None:
         want = np.where(kept & (low <= x) & (x <= high), x, want)
     got = function("clip", char * 3, char, 16)(x, low, high)
     same(got + 0 if char in "fd" else got, want + 0 if char in "fd" else want, x, low, high)
+
+
+@pytest.mark.parametrize("bound", [6, -0.5, 0.0, -0.0, np.nan, np.inf, -np.inf, 1e-42])
+@pytest.mark.parametrize("char", FLOATS)
+def test_bounds_that_are_known(char: str, bound: float, rng: np.random.Generator) -> None:
+    x = interesting(char, rng)
+    known = x.dtype.type(bound)
+    calls = [
+        lambda x: np.minimum(x, known), lambda x: np.maximum(x, known),
+        lambda x: np.minimum(known, x), lambda x: np.maximum(known, x),
+    ]  # fmt: skip
+    for f in calls:
+        same(nbcomp.compile(f, x)(x), f(x), x)
 
 
 @pytest.mark.parametrize("target", "?" + INTEGERS + FLOATS)

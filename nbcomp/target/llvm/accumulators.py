@@ -89,11 +89,12 @@ class AccumulatorEmitter(MemoryEmitter):
         self.b.effect(f"store {new}, {address}")
 
     def combine(self, fn: str, dtype: DType, total: Value, *term: Value) -> Value:
-        """fn(total, term) on values of one dtype; a term of two factors is added unrounded."""
+        """fn(total, term) on values of one dtype; a term of two factors is added unrounded, where
+        the CPU does that in one instruction."""
         lanes = max(v.lanes for v in (total, *term))
         total, *factors = (self.b.splat(v, lanes) for v in (total, *term))
         if len(factors) == 2:
-            return scalars.emit(self.b, "fma", dtype, (dtype,) * 3, (*factors, total))
+            return scalars.emit(self.b, "muladd", dtype, (dtype,) * 3, (*factors, total))
         return scalars.emit(self.b, fn, dtype, (dtype, dtype), (total, *factors))
 
     def make_accumulators(self, stmt: For, lanes: int, unroll: int) -> list[Accumulator]:

@@ -56,7 +56,10 @@ class NamedCpu:
 
 
 _LINUX = "x86_64-unknown-linux-gnu"
-_NO_FMA = "no fused multiply-add: each one is a call of the C library, lane by lane"
+_NO_FMA = (
+    "no fused multiply-add: terms of products are rounded, and elementary functions call the C"
+    " library's, lane by lane"
+)
 
 CPUS = (
     NamedCpu("sse2", "x86-64 (SSE2)", _LINUX, "x86-64", "", 16, (), note=_NO_FMA),

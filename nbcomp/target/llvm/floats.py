@@ -165,12 +165,19 @@ def _smaller(a: V, b: V) -> V:
 
 def maximum(a: V, b: V) -> V:
     """The larger; NaN if either is; b for zeros of either sign, as x86's vector maximum."""
-    return a.is_nan().select(a, _larger(a, b))
+    return b.max(a) if _ties_are_equal(b) else a.is_nan().select(a, _larger(a, b))
 
 
 def minimum(a: V, b: V) -> V:
     """The smaller; NaN if either is; b for zeros of either sign."""
-    return a.is_nan().select(a, _smaller(a, b))
+    return b.min(a) if _ties_are_equal(b) else a.is_nan().select(a, _smaller(a, b))
+
+
+def _ties_are_equal(bound: V) -> bool:
+    """Whether a number equals this bound only if it is the bound itself, and the bound is no NaN:
+    then one instruction, which gives the other operand on a tie or NaN, is all there is to do."""
+    number = bound.number
+    return bool(number) and not math.isnan(number) and bound.element != "half"
 
 
 def fmax(a: V, b: V) -> V:
@@ -225,7 +232,7 @@ FUNCTIONS: dict[str, Function] = {
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
     "divide": lambda a, b: a / b,
-    "fma": lambda a, b, c: a.fma(b, c),
+    "muladd": lambda a, b, c: a.muladd(b, c),
     "square": lambda a: a * a,
     "reciprocal": lambda a: 1 / a,
     "sqrt": lambda a: a.sqrt(),

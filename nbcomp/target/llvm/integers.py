@@ -215,7 +215,6 @@ FUNCTIONS: dict[str, Function] = {
     "add": lambda a, b, signed: a + b,
     "subtract": lambda a, b, signed: a - b,
     "multiply": lambda a, b, signed: a * b,
-    "fma": lambda a, b, c, signed: a * b + c,
     "square": lambda a, signed: a * a,
     "negative": lambda a, signed: -a,
     "floor_divide": floor_divide,

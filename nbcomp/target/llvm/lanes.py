@@ -8,6 +8,8 @@ instructions, not NumPy's functions; `scalars` and `elementary` are written with
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -60,6 +62,15 @@ class V:
     def is_literal(self) -> bool:
         """Whether the value is a constant known now."""
         return not self.value.text.startswith("%")
+
+    @property
+    def number(self) -> float | None:
+        """The value of a float or double that is a constant known now."""
+        found = re.search(r"\b0x([0-9A-F]{16})\b", self.value.text)
+        if not found or not self.is_float or not self.is_literal:
+            return None
+        (number,) = struct.unpack(">d", bytes.fromhex(found[1]))
+        return float(number)
 
     # ------------------------------------------------------------- construction
 
@@ -121,6 +132,11 @@ class V:
         """self * factor + addend with one rounding."""
         args = (self, self._lift(factor), self._lift(addend))
         return V(self.b, self.b.intrinsic("fma", *(a.value for a in args)))
+
+    def muladd(self, factor: V | float, addend: V | float) -> V:
+        """self * factor + addend, with one rounding where the CPU has an instruction for that."""
+        args = (self, self._lift(factor), self._lift(addend))
+        return V(self.b, self.b.intrinsic("fmuladd", *(a.value for a in args)))
 
     def poly(self, coefficients: Sequence[float]) -> V:
         """The polynomial with these coefficients (highest power first), by Horner's rule."""

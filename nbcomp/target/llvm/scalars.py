@@ -5,7 +5,7 @@ and on vectors alike.  Knows dtypes and names; the code itself is in `integers`,
 functions) and `elementary` (functions with a rounding error of their own).
 
 Parts of ufuncs with two results are named by number: `frexp.0`, `frexp.1`, `modf.0`, `modf.1`,
-`divmod.0`, `divmod.1`.  `fma`, `bitcast` and `erf` are functions of ours.
+`divmod.0`, `divmod.1`.  `muladd`, `bitcast` and `erf` are functions of ours.
 """
 
 from __future__ import annotations
