@@ -38,7 +38,7 @@ class WindowSums(GroupLowering):
             readers = [n for n in self.group.nodes if node in map(base_of, n.inputs)]
             if node in self.outputs or not any(n.shape == self.node.shape for n in readers):
                 continue
-            if not self.same_in_space(node) or self.work(node) <= CHEAP:
+            if not self.same_in_space(node) or self.work(node) < CHEAP:
                 continue
             buffer = self.temp(node.name or node.op.name, node.type.dtype, node.shape)
             names = [f"c{k}" for k in range(len(node.shape))]

@@ -324,8 +324,10 @@ def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | Non
 
 
 @function
-def _batch_norm(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Described:
-    return nn.BatchNorm(eps), (x, mean, var, weight, bias)
+def _batch_norm(
+    x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float, own: bool
+) -> Described:
+    return nn.BatchNorm(eps, own), (x, mean, var, weight, bias)
 
 
 def batch_norm(
@@ -342,7 +344,8 @@ def batch_norm(
 
     training: with the batch's own statistics, which move the running ones in place.
     """
-    if training or running_mean is None:
+    own = training or running_mean is None
+    if own:
         axes = (0, *range(2, len(x.shape)))
         mean, var = np.mean(x, axis=axes), np.var(x, axis=axes)
         if training and running_mean is not None:
@@ -354,7 +357,7 @@ def batch_norm(
         mean, var = running_mean, running_var
     weight = np.ones_like(var) if weight is None else weight
     bias = np.zeros_like(mean) if bias is None else bias
-    return _batch_norm(x, mean, var, weight, bias, eps)
+    return _batch_norm(x, mean, var, weight, bias, eps, own)
 
 
 def group_norm(

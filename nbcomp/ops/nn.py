@@ -316,23 +316,29 @@ class BatchNorm(Formula, name="batch_norm"):
     """(x - mean) / sqrt(variance + eps) · weight + bias with known statistics, per channel
 
     Operands: x of shape (batch, channels, ...), then mean, variance, weight, bias of shape
-    (channels,).
+    (channels,).  own: the statistics are x's, whose mean may be large: it is taken off first.
+    Others give a factor and a term for each channel (as in PyTorch's aten/src/ATen/native/cpu/
+    batch_norm_kernel.cpp).
     """
 
     eps: float = 1e-5
+    own: bool = False
 
     def formula(self, xp: Any, *x: Any) -> Any:
         column = (-1, *(1,) * (len(x[0].shape) - 2))
         mean, variance, weight, bias = (xp.reshape(v, column) for v in x[1:])
         scale = xp.divide(weight, xp.sqrt(xp.add(variance, self.eps)))
-        return xp.add(xp.multiply(xp.subtract(x[0], mean), scale), bias)
+        if self.own:
+            return xp.add(xp.multiply(xp.subtract(x[0], mean), scale), bias)
+        return xp.add(xp.multiply(x[0], scale), xp.subtract(bias, xp.multiply(mean, scale)))
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
         for shape in ((5, 3), (2, 3, 4), (2, 3, 4, 5)):
             x = values.ordinary(rng, FLOAT32, shape)
-            rest = (rng.uniform(0.5, 2, 3).astype(FLOAT32) for _ in range(4))
-            yield Sample(cls(), (x, *rest), 1024)
+            for own in (False, True):
+                rest = (rng.uniform(0.5, 2, 3).astype(FLOAT32) for _ in range(4))
+                yield Sample(cls(own=own), (x, *rest), 1024)
 
 
 # ------------------------------------------------------------------------------------------- layers

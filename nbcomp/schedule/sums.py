@@ -22,6 +22,7 @@ from nbcomp.loop.grammar import (
     Load,
     Stmt,
     Store,
+    bodies,
     steps_of,
     variables,
     walk,
@@ -38,7 +39,7 @@ ALONE = 8  # where a row of the result shares nothing with the next
 SUMS = {64: 24, 32: 12, 16: 12}  # vectors of sums, by bytes of a vector: the other registers are
 TALL, BROAD = (1, 2, 4, 6, 7, 8, 10, 12, 14, 16), (1, 2, 3, 4, 5, 6, 7, 8)  # for the operands
 NARROW = 4  # vectors of columns that one tile covers: its rows are then as many as registers allow
-REGISTERS = {64: 32, 32: 15, 16: 15}  # there, but for one if an element cannot be read by all lanes
+REGISTERS = {64: 31, 32: 15, 16: 15}  # there, but for one with an element for all lanes
 LATENCY = 4  # additions that must be under way for one to end in each cycle
 START = 1.5  # cycles that a tile costs for each term, but for its additions
 PARTS = 2  # of the work, for each core
@@ -78,7 +79,7 @@ def nests(kernel: Kernel) -> Iterator[Nest]:
 
 def _within(stmt: Stmt, around: tuple[str, ...], top: bool) -> Iterator[Nest]:
     if not isinstance(stmt, For):
-        for inner in getattr(stmt, "body", ()):
+        for inner in (s for body in bodies(stmt) for s in body):
             yield from _within(inner, (), False)
         return
     if found := _sums(stmt):
@@ -252,7 +253,8 @@ class _Blocking(Stepwise):
         if rows and self.extent(rows) > height:
             outer += self.do("split", rows, height)
         if across:
-            outer = [*self.do("split", columns, width), *outer]
+            over = self.do("split", columns, width)
+            outer = [*outer, *over] if self.windows else [*over, *outer]  # as the image lies
         loops = [v for v in (rows, columns) if v]
         if across and rows:
             self.do("reorder", *outer, *loops)
