@@ -84,12 +84,17 @@ class LastChannels(WindowSums):
 
     def blocks(self) -> None:
         """A convolution: block by block of its channels; the last may be narrower."""
+        for first, blocks, extent in self.blocks_of_channels():
+            self.stage(first, blocks, extent)
+
+    def blocks_of_channels(self) -> Iterator[tuple[int, int, int]]:
+        """Blocks of equal width, those that are whole and the last: first, number and width."""
         count, width, channels = self.operands[1].shape[0], self.width, self.node.shape[-1]
         rest = channels - (count - 1) * width
         whole = count if rest == width else count - 1
         for first, blocks, extent in ((0, whole, width), (whole, count - whole, rest)):
             if blocks:
-                self.stage(first, blocks, extent)
+                yield first, blocks, extent
 
     def stage(self, first: int, blocks: int, wide: int) -> None:
         """The loops over some blocks of equal width."""
@@ -116,8 +121,7 @@ class LastChannels(WindowSums):
 
     def sums(self, n: Affine, places: tuple[Affine, ...], channel: tuple[Affine, Affine]) -> None:
         """total += element · weight, for each place of the kernel and each channel of the sum."""
-        total = self.start()
-        image, packed = self.operands[0], self.packed
+        total, packed = self.start(), self.packed
         block, o = channel
         each = packed.shape[-2] if packed else 1
         location, dtype = self.node.location, self.node.type.dtype
@@ -125,12 +129,17 @@ class LastChannels(WindowSums):
         with self.writer.loops([*taps, "c"], [*self.op.kernel, each], location) as (*ks, c):
             at = tuple(map(self.place, range(self.rank), places, ks)) if self.rank else places
             apart = packed is None or self.op.groups > 1
-            value: Expr = Load(dtype, image, (n, *at, o if apart else c), location)
+            value = self.element(n, at, o if apart else c)
             if packed is not None:
                 weight = Load(dtype, packed, (block, *ks, c, o), location)
                 value = Apply(dtype, "multiply", (value, weight), location)
             added = Accumulate(total, (), self.op.fn, value, location, packed is not None)
             self.writer.add(added)
+
+    def element(self, n: Affine, at: tuple[Affine, ...], channel: Affine) -> Expr:
+        """An element of the image."""
+        image = self.operands[0]
+        return Load(image.dtype, image, (n, *at, channel), self.node.location)
 
     def place(self, axis: int, place: Affine, tap: Affine) -> Affine:
         """Where in the image a tap of a window is."""

@@ -17,6 +17,7 @@ from nbcomp.loop.grammar import (
     Store,
 )
 from nbcomp.lowering.attention import Attention
+from nbcomp.lowering.bands import Bands
 from nbcomp.lowering.channels_last import with_channels_last
 from nbcomp.lowering.columns import Columns
 from nbcomp.lowering.contraction import Contraction, is_contraction
@@ -36,6 +37,8 @@ def lower(group: Group, names: dict[Node, str], free: set[Node] | None = None) -
 
     free: results that may have any memory order, since nobody but the caller reads them.
     """
+    if group.kind == "bands":
+        return Bands(group, names, free or set()).run()
     if is_contraction(group):
         return Contraction(group, names, free or set()).run()
     if (last := with_channels_last(group)) is not None:

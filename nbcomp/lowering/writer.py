@@ -6,7 +6,7 @@ outside its loops from the start and everyone can see that in the printed kernel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -16,6 +16,7 @@ from nbcomp.loop.grammar import (
     Buffer,
     Expr,
     For,
+    If,
     Let,
     Load,
     Stmt,
@@ -116,7 +117,7 @@ class Writer:
 
     @contextmanager
     def loops(
-        self, bases: list[str], extents: list[int], location: Location | None = None
+        self, bases: Sequence[str], extents: Sequence[int | Expr], location: Location | None = None
     ) -> Iterator[tuple[Affine, ...]]:
         """A nest of serial loops; yields all indices."""
         if not extents:
@@ -127,6 +128,15 @@ class Writer:
             self.loops(bases[1:], extents[1:], location) as rest,
         ):
             yield (first, *rest)
+
+    @contextmanager
+    def when(self, condition: Expr) -> Iterator[None]:
+        """What is written where a condition holds."""
+        self.frames.append(_Frame())
+        yield
+        stmts = self.frames.pop().stmts
+        location = joined(dict.fromkeys(getattr(s, "location", None) for s in stmts))
+        self.add(If(condition, tuple(stmts), (), location))
 
     def stage(self) -> tuple[Stmt, ...]:
         """Take what was written so far; values are not shared with the next stage."""

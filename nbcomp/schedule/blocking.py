@@ -252,6 +252,8 @@ class Blocker(Stepwise):
         for var in (*rows, columns[0], columns[1]):
             self.do("unroll", var)
         self.do("vectorize", columns[2])
+        if self.how.ahead and self.product.right is not None:
+            self.do("prefetch", self.product.right.buffer.name, shared, self.how.ahead)
         sums = min(part.height, self.how.height) * min(part.width, self.how.width)
         self.do("vectorize", shared, unroll=max(FLIGHT // sums, 1))
 

@@ -242,9 +242,11 @@ def splice(kernel: Kernel, old: Stmt, new: tuple[Stmt, ...]) -> Kernel:
         blocks = [body(b) for b in bodies(stmt)]
         if isinstance(stmt, For):
             return replace(stmt, body=blocks[0])
+        if isinstance(stmt, If):
+            return replace(stmt, yes=blocks[0], no=blocks[1])
         if isinstance(stmt, Block):
             return replace(stmt, body=blocks[0])
-        raise ScheduleError("the loop lies under a condition")
+        raise ScheduleError("the loop is in one that runs while a condition holds")
 
     if any(s is old for s in kernel.stages) and any(isinstance(s, Alloc) for s in new):
         new = (Block(new, getattr(old, "location", None)),)

@@ -44,6 +44,8 @@ LABELS = {
     ("share", "applied"): "kernel shared",
     ("attention", "applied"): "one kernel",
     ("attention", "missed"): "not one kernel",
+    ("bands", "applied"): "one kernel",
+    ("bands", "missed"): "not one kernel",
     ("windows", "applied"): "loops over windows",
     ("windows", "missed"): "windows copied",
     ("lengths", "applied"): "any length",

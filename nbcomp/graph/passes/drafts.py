@@ -138,12 +138,14 @@ class Drafts:
                 other.before |= kept.mask | kept.before
         return kept
 
-    def cyclic(self, draft: Draft, producer: Draft) -> bool:
-        """Whether some group outside both needs one of them and is needed by one of them."""
-        both = draft.mask | producer.mask
-        before = draft.before | producer.before
-        others = (d for d in self.open if d is not draft and d is not producer)
-        return any(d.mask & before and d.before & both for d in others)
+    def cyclic(self, *together: Draft) -> bool:
+        """Whether some other group needs one of these and is needed by one of them."""
+        mask = before = 0
+        for draft in together:
+            mask |= draft.mask
+            before |= draft.before
+        others = (d for d in self.open if d not in together)
+        return any(d.mask & before and d.before & mask for d in others)
 
     def private(self, producer: Draft, draft: Draft) -> bool:
         """Whether nobody else reads the producer's nodes and none is needed in memory."""

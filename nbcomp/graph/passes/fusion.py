@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from nbcomp.graph.control import Result
 from nbcomp.graph.ir import Graph, Node, told_apart
 from nbcomp.graph.op import Contract, Windowed
-from nbcomp.graph.passes import attention
+from nbcomp.graph.passes import attention, bands
 from nbcomp.graph.passes.drafts import Draft, Drafts
 from nbcomp.graph.passes.groups import FusedGraph, Group, kernel_name
 from nbcomp.graph.passes.legality import Legality, stages
@@ -62,6 +62,7 @@ class _Fuser:
             self.join_siblings()
             self.join_attention()
             self.absorb_contracts()
+            self.join_bands()
         # What was refused at first may have come together in the end.
         apart = (r for a, b, r in self.refused if self.drafts.group[a] is not self.drafts.group[b])
         groups = tuple(self.finish())
@@ -192,6 +193,21 @@ class _Fuser:
                 target.components,
                 target.late,
             )
+
+    def join_bands(self) -> None:
+        """Convolutions one after another whose images would leave the cache become one kernel."""
+        drafts = self.drafts
+        for chain in list(bands.chains(drafts)):
+            made, *rest = (drafts.group[link] for link in chain.links)
+            if "bands" in (d.kind for d in (made, *rest)):  # a link is in a kernel of this kind
+                continue
+            if drafts.cyclic(made, *rest):
+                self.refused.append((chain.links[0], chain.links[-1], bands.refused(chain)))
+                continue
+            for draft in rest:
+                made = drafts.join(made, draft, "bands", draft.space)
+            drafts.stored -= set(chain.images)
+            bands.applied(chain)
 
     def finish(self) -> Iterator[Group]:
         """Groups in an order in which every group comes after those it reads."""
