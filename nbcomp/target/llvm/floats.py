@@ -176,8 +176,8 @@ def minimum(a: V, b: V) -> V:
 def _ties_are_equal(bound: V) -> bool:
     """Whether a number equals this bound only if it is the bound itself, and the bound is no NaN:
     then one instruction, which gives the other operand on a tie or NaN, is all there is to do."""
-    number = bound.number
-    return bool(number) and not math.isnan(number) and bound.element != "half"
+    number = bound.number or 0.0
+    return number != 0 and not math.isnan(number) and bound.element != "half"
 
 
 def fmax(a: V, b: V) -> V:
