@@ -148,13 +148,13 @@ class _Sweep:
     def _too_slow(self, size: int, rest: float, seconds: float) -> str:
         """Whether a size would end too late; `rest` is what is left of `seconds`."""
         if not self.points:
-            return "" if rest > 0 else f"out of time: preparing took the {seconds:.1f} s for them"
+            return "" if rest > 0 else f"out of time: preparing took all of {seconds:.1f} s"
         last = self.points[-1]
         if rest > 0 and last.first_call + _estimate(last, size) <= rest:
             return ""
         compiling = sum(p.first_call for p in self.points)
-        most = f", {compiling:.1f} s of it to compile for new sizes" if compiling > 0.1 else ""
-        return f"out of time: {seconds:.1f} s for all sizes{most}"
+        most = f"; compiling for new sizes took {compiling:.1f} s" if compiling > 0.1 else ""
+        return f"out of time: all sizes were to take {seconds:.1f} s{most}"
 
 
 def _growth(

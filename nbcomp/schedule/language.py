@@ -18,16 +18,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from typing import Any, TypeVar
 
 from nbcomp.errors import LoopKindError, ScheduleError
 from nbcomp.loop.grammar import For, Kernel, walk
 from nbcomp.loop.verifier import verify
 from nbcomp.schedule import steps
+from nbcomp.schedule.rewriting import among_names
 from nbcomp.version import VERSION
 
 FORMAT = 1  # of the JSON
 LARGEST = 1 << 31  # number in a step: more than any loop has iterations
+KINDS = {int: "a whole number", str: "a text", list: "a list", dict: "a map of names"}
 Argument = int | str
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,10 @@ def _check(step: Step) -> None:
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise ScheduleError(f"no step {step.name}{hint}; there are {', '.join(steps.__all__)}")
     signature = usage(step.name)
+    for name, _ in step.options:
+        if name not in signature.parameters:
+            wanted = among_names(name, list(signature.parameters), "arguments")
+            raise ScheduleError(f"{step.name}{signature}: no argument {wanted}")
     try:
         bound = signature.bind(*step.arguments, **dict(step.options))
     except TypeError as error:
@@ -91,7 +99,8 @@ def _check(step: Step) -> None:
                 what = "a name in quotes" if wanted is str else "a whole number"
                 raise ScheduleError(f"{step.name}{signature}: {name} is {what}, not {one!r}")
             if isinstance(one, int) and abs(one) > LARGEST:
-                raise ScheduleError(f"{step.name}{signature}: {name} is too large: {one:,}")
+                most = f"more than {LARGEST:,}"
+                raise ScheduleError(f"{step.name}{signature}: {name} is too large: {most}")
 
 
 @cache
@@ -163,21 +172,34 @@ def from_json(text: str) -> Schedule:
     another version, whose steps may mean something else."""
     try:
         data = json.loads(text)
-        version, rows, known = data["format"], data["steps"], data["structure"]
-        if version != FORMAT:
-            raise ScheduleError(f"a schedule of format {version}; this version reads {FORMAT}")
-        made = [Step(r["step"], (*r["arguments"],), (*r["options"].items(),)) for r in rows]
-        schedule = Schedule(tuple(made), tuple(map(str, known)))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, ScheduleError):
-            raise
-        raise ScheduleError(f"not a saved schedule: {error}") from None
-    if (saved := data.get("version", VERSION)) != VERSION:
+    except (ValueError, RecursionError) as error:
+        raise ScheduleError(f"not a saved schedule, since no JSON: {error}") from None
+    version = _field(data, "format", int)
+    if version != FORMAT:
+        raise ScheduleError(f"a schedule of format {version}; this version reads {FORMAT}")
+    made = tuple(map(_saved_step, _field(data, "steps", list)))
+    schedule = Schedule(made, tuple(map(str, _field(data, "structure", list))))
+    if (saved := _field(data, "version", str)) != VERSION:
         raise ScheduleError(
             f"the schedule was saved by version {saved} of nbcomp; this is {VERSION}",
             hint=f"to use it all the same, take its steps anew:\n{schedule}",
         )
     return schedule
+
+
+def _field(data: Any, name: str, kind: type[T]) -> T:
+    """A part of a saved schedule; ScheduleError where it is not there, or something else."""
+    if not isinstance(data, dict) or name not in data:
+        raise ScheduleError(f'not a saved schedule: "{name}" is missing')
+    value = data[name]
+    if type(value) is not kind:
+        raise ScheduleError(f'not a saved schedule: "{name}" is not {KINDS[kind]}')
+    return value
+
+
+def _saved_step(row: Any) -> Step:
+    name, arguments = _field(row, "step", str), _field(row, "arguments", list)
+    return Step(name, tuple(arguments), tuple(_field(row, "options", dict).items()))
 
 
 def parse(text: str) -> Schedule:

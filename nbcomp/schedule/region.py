@@ -127,6 +127,19 @@ def _ends(index: Expr, loop: str, first: int, last: int) -> tuple[int, int] | No
     return min(ends), max(ends)
 
 
+def used(kernel: Kernel, found: For, buffer: Buffer) -> Region:
+    """The box of a buffer that an iteration of a loop touches; raises as `region` does, and says
+    where the buffer is used if not there."""
+    if not accesses(found.body, buffer):
+        loops = [s for s in walk(kernel.stages) if isinstance(s, For)]
+        there = [s.var for s in loops if accesses(s.body, buffer)]
+        raise ScheduleError(
+            f"{buffer.name} is not used in {found.var}",
+            hint=f"the loops that use it are {', '.join(there)}" if there else "",
+        )
+    return region(found.body, buffer)
+
+
 def region(body: tuple[Stmt, ...], buffer: Buffer) -> Region:
     """The box of a buffer that these statements touch.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import count
+from itertools import count, pairwise
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
@@ -68,10 +68,21 @@ def _found(kernel: Kernel, loop: str) -> tuple[Stmt, For]:
             if stmt.var == loop:
                 _no_part(block, stmt)
                 return stage, stmt
-    names = loop_names(kernel)
-    near = get_close_matches(loop, names, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    raise ScheduleError(f"no loop {loop}{hint}; the loops are {', '.join(names)}")
+    raise ScheduleError(f"no loop {among_names(loop, loop_names(kernel), 'loops')}")
+
+
+def among_names(wanted: str, names: Sequence[str], what: str) -> str:
+    """A name that is none of those there are, what may have been meant, and what there is; what:
+    what they are, in the plural."""
+    near = [n for n in names if n.lower() == wanted.lower()] or get_close_matches(wanted, names, 1)
+    meant = f" (did you mean {near[0]}?)" if near else ""
+    there = f"the {what} are {', '.join(names)}" if names else f"there are no {what}"
+    return f"{shown(wanted)}{meant}; {there}"
+
+
+def shown(name: str) -> str:
+    """A name in a message: quoted where one would not see it, or not as it is."""
+    return name if name.strip() and name.isprintable() else ascii(name)
 
 
 def _no_part(block: For | None, found: For) -> None:
@@ -98,15 +109,31 @@ def loops_around(body: tuple[Stmt, ...], found: For) -> Iterator[For]:
                 yield from loops_around(inner, found)
 
 
-def only_loop(found: For, inner: str) -> For:
-    """The loop `inner`, if it is all there is in a loop."""
-    if len(found.body) == 1 and isinstance(found.body[0], For) and found.body[0].var == inner:
-        return found.body[0]
+def nested(kernel: Kernel, outer: str, inner: str) -> tuple[For, For]:
+    """Two loops of which the inner one is all there is in the outer one.
+
+    Raises ScheduleError where they are not, and says how they stand to each other.
+    """
+    if outer == inner:
+        raise ScheduleError(f"{outer} is given twice: two different loops are wanted")
+    found, wanted = find(kernel, outer), find(kernel, inner)
+    if len(found.body) == 1 and found.body[0] is wanted:
+        return found, wanted
+    hint = _apart(kernel, found, wanted)
+    raise ScheduleError(f"{inner} is not the only statement of {outer}", hint=hint)
+
+
+def _apart(kernel: Kernel, found: For, wanted: For) -> str:
+    """What to do about two loops that are no perfect nest."""
+    if any(s is found for s in walk(wanted.body)):
+        return f"{wanted.var} is around {found.var}: give the outer loop first"
     beside = [s.var for s in found.body if isinstance(s, For)]
-    hint = f"the loops right inside {found.var} are {', '.join(beside)}" if beside else ""
-    if inner in beside:
-        hint = f'distribute("{found.var}") gives each statement of {found.var} a loop of its own'
-    raise ScheduleError(f"{inner} is not the only statement of {found.var}", hint=hint)
+    if wanted.var in beside:
+        return f'distribute("{found.var}") gives each statement of {found.var} a loop of its own'
+    blocks = [kernel.stages, *(b for s in walk(kernel.stages) for b in bodies(s))]
+    if any(a is found and b is wanted for stmts in blocks for a, b in pairwise(stmts)):
+        return f'one follows the other: join("{found.var}", "{wanted.var}") walks them as one'
+    return f"the loops right inside {found.var} are {', '.join(beside)}" if beside else ""
 
 
 def constant_extent(found: For) -> int:
@@ -127,8 +154,11 @@ def _rest(extent: Expr) -> str:
     if not (isinstance(whole, Affine) and isinstance(left, Affine) and len(left.terms) == 1):
         return ""
     ((blocks, step),) = left.terms
-    if whole.terms or isinstance(left.constant, Size) or step != -whole.constant:
+    if whole.terms or step != -whole.constant:
         return ""
+    if isinstance(left.constant, Size):
+        by = whole.constant
+        return f"how many there are differs from call to call: peel_rest by {by} before the split"
     rest = left.constant % whole.constant
     return (
         f"the last of the blocks that {blocks} counts has {rest} iterations, not {whole.constant}:"

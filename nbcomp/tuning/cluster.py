@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import atexit
 import math
+import time
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, Self
@@ -20,12 +21,15 @@ from nbcomp.errors import NbcompError
 from nbcomp.machine import Machine, host
 from nbcomp.schedule.database import target_of
 from nbcomp.tuning.bench import Wanted
+from nbcomp.tuning.runner import Outcome, Outcomes
 from nbcomp.tuning.tasks import Task
-from nbcomp.tuning.worker import Outcome, Outcomes, Workers
+from nbcomp.tuning.workers import Workers
 from nbcomp.version import VERSION
 
 PATIENCE = 10.0  # seconds until a scheduler must have answered
 CHUNK = 8  # candidates that a host gets at a time
+GLANCE = 2.0  # seconds between looks whether the hosts are still there
+LONG = 90.0  # seconds a host may take for a chunk: its own workers are less patient
 
 # ----------------------------------------------------------------------- on the cluster's side
 
@@ -67,7 +71,8 @@ def end() -> None:
 class Hosts:
     """The hosts of a cluster that have the same CPU, as one place to measure in (`Runner`).
 
-    machine: what each of them is.  addresses: of the dask worker on each.
+    machine: what each of them is.  addresses: of the dask worker on each.  One that is lost costs
+    the candidates it was at, and the others go on.
     """
 
     def __init__(self, client: Any, machine: Machine, addresses: Sequence[str]) -> None:
@@ -95,28 +100,35 @@ class Hosts:
 
     def use(self, task: Task) -> None:
         """Have this kernel on all hosts."""
-        if task is not self._task:
-            self._sent = self.client.scatter(task, workers=self.addresses, broadcast=True)
-            self._task = task
+        while task is not self._task and self.addresses:
+            to = list(self.addresses)
+            try:
+                self._sent = self.client.scatter(task, workers=to, broadcast=True, timeout=LONG)
+                self._task = task
+            except Exception:  # whatever it is: a host that does not take it is given up
+                there = self.client.nthreads()
+                for address in [a for a in to if a not in there] or to[:1]:
+                    self._give_up(address)
 
     def run(
         self, task: Task, candidates: Iterable[Wanted], best: float = math.inf
     ) -> Iterator[Outcomes]:
         """What came of candidates, by position, as the hosts give it."""
         self.use(task)
-        distributed = import_module("distributed")
         candidates = list(candidates)
-        size = min(CHUNK, -(-len(candidates) // self.width) or 1)
-        starts: dict[Any, range] = {}
+        size = min(CHUNK, -(-len(candidates) // max(self.width, 1))) or 1
+        chunks: dict[Any, range] = {}
+        places: dict[Any, str] = {}
         for number, start in enumerate(range(0, len(candidates), size)):
+            if not self.addresses:
+                return
             chunk = range(start, min(start + size, len(candidates)))
             address = self.addresses[number % self.width]
-            some = [candidates[k] for k in chunk]
-            future = self._submit(measure, address, some, best)
-            starts[future] = chunk
-        for future in distributed.as_completed(list(starts), loop=self.client.loop):
-            chunk = starts[future]
-            yield dict(zip(chunk, self._outcomes(future, chunk), strict=True))
+            future = self._submit(measure, address, [candidates[k] for k in chunk], best)
+            chunks[future], places[future] = chunk, address
+        for future, arrived in self._arriving(places):
+            chunk = chunks[future]
+            yield dict(zip(chunk, self._outcomes(future, arrived, chunk), strict=True))
 
     def _submit(self, function: Any, address: str, *arguments: Any) -> Any:
         return self.client.submit(
@@ -129,7 +141,43 @@ class Hosts:
             retries=0,
         )
 
-    def _outcomes(self, future: Any, chunk: range) -> list[Outcome]:
+    def _arriving(self, places: Mapping[Any, str]) -> Iterator[tuple[Any, bool]]:
+        """What was asked for, as it arrives; or not, where its host is gone or takes too long: such
+        a host is given up."""
+        wait = import_module("distributed").wait
+        pending, end = dict(places), time.monotonic() + LONG
+        while pending:
+            try:
+                with self.client.as_current():
+                    done = wait(list(pending), GLANCE, "FIRST_COMPLETED").done
+            except TimeoutError:
+                there = self.client.nthreads() if time.monotonic() < end else ()
+                gone = {address for address in pending.values() if address not in there}
+                done = {future for future, address in pending.items() if address in gone}
+                for address in gone:
+                    self._give_up(address)
+                for future in done:
+                    del pending[future]
+                    future.cancel()
+                    yield future, False
+                continue
+            end = time.monotonic() + LONG
+            for future in done:
+                del pending[future]
+                yield future, True
+
+    def _give_up(self, address: str) -> None:
+        """Go on without a host, or by another worker on it."""
+        self.lost += 1
+        self._task = None  # its data may have been there only
+        self.addresses.remove(address)
+        name = urlsplit(address).hostname
+        others = (a for a in sorted(self.client.nthreads()) if a != address)
+        self.addresses += [a for a in others if urlsplit(a).hostname == name][:1]
+
+    def _outcomes(self, future: Any, arrived: bool, chunk: range) -> list[Outcome]:
+        if not arrived:
+            return [Outcome(None, "the host does not answer any more")] * len(chunk)
         try:
             found: list[Outcome] = future.result()
         except Exception as error:  # whatever the cluster raises: the candidates are not timed
@@ -139,15 +187,18 @@ class Hosts:
 
     def race(self, task: Task, candidates: Sequence[Wanted], seconds: float) -> list[list[float]]:
         """Samples of the default schedule and of others, taken in turn on one host."""
-        self.use(task)
-        try:
-            taken: list[list[float]] = self._submit(
-                race, self.addresses[0], list(candidates), seconds
-            ).result()
-        except Exception:  # as above
-            self.lost += 1
-            return [[], *([] for _ in candidates)]
-        return taken
+        while self.addresses:
+            self.use(task)
+            address = self.addresses[0]
+            asked = self._submit(race, address, list(candidates), seconds)
+            for future, arrived in self._arriving({asked: address}):
+                if arrived:
+                    with suppress(Exception):  # as above
+                        taken: list[list[float]] = future.result()
+                        return taken
+                    self.lost += 1
+                    return [[], *([] for _ in candidates)]
+        return [[], *([] for _ in candidates)]
 
 
 class Cluster:

@@ -16,9 +16,9 @@ from nbcomp.measure.timing import ratio
 from nbcomp.schedule.language import Schedule, Step
 from nbcomp.tuning.analytic import estimate
 from nbcomp.tuning.result import Difference, Finding
+from nbcomp.tuning.runner import Runner
 from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.tasks import Task
-from nbcomp.tuning.worker import Runner
 
 LEAST = 0.02  # seconds of a comparison
 

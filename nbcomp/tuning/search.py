@@ -25,8 +25,8 @@ from nbcomp.tuning.learned import (
     rank_correlation,
     relative_ranks,
 )
+from nbcomp.tuning.runner import Outcome
 from nbcomp.tuning.space import Candidate, Space
-from nbcomp.tuning.worker import Outcome
 
 PARENTS = 12  # of the best so far that have children
 CHILDREN = 192  # that the model of decisions looks at

@@ -16,8 +16,8 @@ from nbcomp.jitted import Jit, jit
 from nbcomp.schedule.database import Database, default_path, use_record
 from nbcomp.tuning.cluster import Cluster
 from nbcomp.tuning.result import Say, Tuned
+from nbcomp.tuning.runner import Runner
 from nbcomp.tuning.tuner import Tuner
-from nbcomp.tuning.worker import Runner
 
 
 def tune(

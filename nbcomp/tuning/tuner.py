@@ -12,30 +12,28 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 from nbcomp.compiled import Compiled
-from nbcomp.errors import NbcompError, ScheduleError
+from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Kernel
 from nbcomp.machine import host
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare
 from nbcomp.measure.timing import Neighbours, Ratio, ratio, timing_of
 from nbcomp.options import Options
-from nbcomp.schedule.canonical import Canonical, canonical
+from nbcomp.schedule.canonical import canonical
 from nbcomp.schedule.database import Database, Entry, target_of
-from nbcomp.schedule.language import Schedule, from_json
-from nbcomp.sizes import is_open
 from nbcomp.tuning.findings import differences_of, findings_of
 from nbcomp.tuning.learned import learner
-from nbcomp.tuning.result import Found, KernelState, Point, Say, State, Tuned
+from nbcomp.tuning.result import Found, Point, Say, State, Tuned
+from nbcomp.tuning.runner import Runner
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.space import Candidate, Space
+from nbcomp.tuning.subject import Subject
 from nbcomp.tuning.tasks import Task, tasks_of
 from nbcomp.tuning.whole import Whole, in_turn
-from nbcomp.tuning.worker import Runner, Workers
+from nbcomp.tuning.workers import Workers
 
 # Shares of the seconds: the search ends after the first, then the best are timed in turn, then the
 # whole program against its default and NumPy; the rest is for what each step is worth.
@@ -43,11 +41,10 @@ SEARCHING, RACING, WHOLE = 0.72, 0.1, 0.1
 BATCH = 8  # candidates at a time
 TURN = 1.0  # seconds a batch should not exceed
 FINALISTS = 3
-WORTH = 0.97  # of the default's time: what a schedule must be below to be used
 SLOWEST = 0.99  # of the program's time by default: what a program must be below
 REMEMBERED = 2000  # trials of a kernel in the record that are learned from
+ATTEMPTS = 3  # workers that may be lost before the default schedule has a time
 NO_FASTER = "what was found for the kernels makes the program no faster"
-PATIENT = 16  # trials without a better one that halve a kernel's claim to the next
 
 
 class NothingToTune(NbcompError):
@@ -57,59 +54,6 @@ class NothingToTune(NbcompError):
 def without_schedules(options: Options) -> Options:
     """These options with the default schedules only."""
     return replace(options, schedules=()).leaving("tuned")
-
-
-@dataclass(eq=False)
-class _Kernel:
-    """A kernel in the search."""
-
-    task: Task
-    search: Search
-    known: Canonical
-    points: list[Point] = field(default_factory=list)
-    over: bool = False  # its space has no more
-    chosen: Trial | None = None  # what is used in the end
-    change: Ratio | None = None
-    final: Ratio | None = None  # of the fastest in the final comparison, used or not
-
-    @property
-    def name(self) -> str:
-        return self.task.kernel.name
-
-    @cached_property
-    def open(self) -> bool:
-        """Whether a length differs from call to call."""
-        return any(is_open(b.shape) for b in self.task.kernel.buffers)
-
-    @property
-    def claim(self) -> float:
-        """To the next trials: what a call spends in it, less where nothing was found lately."""
-        return self.task.calls * self.search.best / (1 + self.search.stale / PATIENT)
-
-    def key_of(self, entry: Entry) -> str:
-        """The key of the candidate that an entry is of; empty where it cannot be read."""
-        try:
-            return str(self.known.own(from_json(entry.schedule)))
-        except ScheduleError:
-            return ""
-
-    def state(self, correlation: bool = False) -> KernelState:
-        """As it is now."""
-        search = self.search
-        rank, beyond = search.correlation() if correlation else (math.nan, math.nan)
-        return KernelState(
-            self.name,
-            self.task.calls,
-            search.default,
-            search.best,
-            tuple(self.points),
-            sum(t.outcome.share is None for t in search.trials),
-            search.cut,
-            rank,
-            len(search.earlier),
-            search.noise,
-            beyond,
-        )
 
 
 class Tuner:
@@ -133,7 +77,7 @@ class Tuner:
         self.start = time.perf_counter()
         options = without_schedules(compiled.options)
         self.base = compiled if compiled.options == options else self.made(options)
-        self.kernels: list[_Kernel] = []
+        self.kernels: list[Subject] = []
         self.before: Comparison | None = None
         self.interrupted = False
         self.ended = threading.Event()  # set from outside: the search is to come to its end
@@ -216,16 +160,24 @@ class Tuner:
         for task in tasks:
             space = Space(task.kernel, workers.machine)
             search = Search(space, self.seed)
-            kernel = _Kernel(task, search, canonical(task.kernel))
+            kernel = Subject(task, search, canonical(task.kernel))
             earlier = self.record.entries(kernel.known.digest) if self.record else []
-            self.try_all(workers, kernel, [space.default()])
-            first = search.trials[0].outcome
-            if first.share is None:
-                raise NbcompError(f"{task.kernel.name} by its default schedule: {first.note}")
+            self.try_default(workers, kernel)
             self.kernels.append(kernel)
             self.remember(workers, kernel, earlier)
 
-    def remember(self, workers: Runner, kernel: _Kernel, earlier: Sequence[Entry]) -> None:
+    def try_default(self, workers: Runner, kernel: Subject) -> None:
+        """Time the default schedule, again where its worker was lost, which may not be its fault.
+        Raises NbcompError where it cannot be timed."""
+        trials, lost = kernel.search.trials, -1
+        while not trials or (trials[0].outcome.share is None and lost < workers.lost < ATTEMPTS):
+            trials.clear()
+            lost = workers.lost
+            self.try_all(workers, kernel, [kernel.search.space.default()])
+        if trials[0].outcome.share is None:
+            raise NbcompError(f"{kernel.name} by its default schedule: {trials[0].outcome.note}")
+
+    def remember(self, workers: Runner, kernel: Subject, earlier: Sequence[Entry]) -> None:
         """Take note of trials that were in the record, and try the best of them again."""
         target, search = target_of(workers.machine), kernel.search
         best: Entry | None = None
@@ -247,7 +199,7 @@ class Tuner:
         try:
             while (self.spent < end or not turns) and not self.ended.is_set():
                 turns += 1
-                open_ = [k for k in self.kernels if not k.over]
+                open_ = [k for k in self.kernels if not k.over and workers.width]
                 if not open_:
                     return
                 kernel = max(open_, key=lambda k: k.claim)
@@ -259,12 +211,12 @@ class Tuner:
         finally:
             self.searching = self.spent - begin
 
-    def batch(self, kernel: _Kernel) -> int:
+    def batch(self, kernel: Subject) -> int:
         """How many candidates are tried at a time: fewer of slow kernels."""
         each = max(2, min(BATCH, int(TURN / (4 * kernel.search.default + 1e-9))))
         return each * self.runner.width
 
-    def try_all(self, workers: Runner, kernel: _Kernel, candidates: Iterable[Candidate]) -> int:
+    def try_all(self, workers: Runner, kernel: Subject, candidates: Iterable[Candidate]) -> int:
         """Try candidates; what came of some is in the record before more is waited for.
 
         Returns how many there were.
@@ -285,31 +237,12 @@ class Tuner:
         return len(tried)
 
     def note(
-        self, workers: Runner, kernel: _Kernel, trials: Sequence[Trial], verdict: bool = False
+        self, workers: Runner, kernel: Subject, trials: Sequence[Trial], verdict: bool = False
     ) -> None:
         """Lines more in the record."""
         if self.record is not None:
-            self.record.append(*(self.entry(workers, kernel, t, verdict) for t in trials))
-
-    def entry(self, workers: Runner, kernel: _Kernel, trial: Trial, verdict: bool) -> Entry:
-        """A trial as a line of the record."""
-        is_default = trial.candidate.key == kernel.search.trials[0].candidate.key
-        schedule = Schedule() if is_default else trial.candidate.schedule
-        share, default = trial.outcome.share, kernel.search.default
-        if verdict and kernel.change:  # what was taken in turn at the end counts more
-            share = kernel.change.median
-        return Entry(
-            kernel.known.digest,
-            target_of(workers.machine),
-            kernel.known.told(schedule).to_json(),
-            None if share is None else share * default,
-            None if share is None else default,
-            verdict,
-            trial.outcome.note,
-            kernel.name,
-            datetime.now(UTC).isoformat(timespec="seconds"),
-            trial.candidate.decisions,
-        )
+            target = target_of(workers.machine)
+            self.record.append(*(kernel.entry(target, t, verdict) for t in trials))
 
     # ----------------------------------------------------------------------------- choosing
 
@@ -327,19 +260,7 @@ class Tuner:
             share = kernel.task.calls * kernel.search.default / total
             seconds = max(left * share, 0.05)
             samples = workers.race(kernel.task, [t.candidate.kernel for t in best], seconds)
-            self.judge(kernel, [default, *best], samples)
-
-    def judge(
-        self, kernel: _Kernel, trials: Sequence[Trial], samples: Sequence[Sequence[float]]
-    ) -> None:
-        """The fastest, if it is clearly faster than the default."""
-        if not samples[0]:
-            return
-        changes = [ratio(s, samples[0]) if s else Ratio(math.inf, 0, math.inf) for s in samples]
-        place = min(range(len(trials)), key=lambda k: changes[k].median)
-        kernel.final = min(changes[1:], key=lambda c: c.median)
-        if changes[place].median < WORTH and changes[place].clear:
-            kernel.chosen, kernel.change = trials[place], changes[place]
+            kernel.judge([default, *best], samples)
 
     def whole(self) -> Whole:
         """The program with what was chosen, checked and timed in turn with its default: here."""
@@ -373,7 +294,7 @@ class Tuner:
         """Whether the program with what was found is faster than that by more than the noise."""
         return change.median < SLOWEST and change.clear
 
-    def found(self, kernel: _Kernel, workers: Runner, chosen: Compiled) -> Found:
+    def found(self, kernel: Subject, workers: Runner, chosen: Compiled) -> Found:
         """What became of a kernel; noted in the record as the end of its search."""
         state = kernel.state(correlation=True)
         assert kernel.chosen is not None
@@ -386,7 +307,7 @@ class Tuner:
             found = found if self.interrupted else self.explained(kernel, workers, found)
         return found
 
-    def explained(self, kernel: _Kernel, workers: Runner, found: Found) -> Found:
+    def explained(self, kernel: Subject, workers: Runner, found: Found) -> Found:
         """With what its differences and steps are worth."""
         self.tell("what each step is worth")
         share = (1 - SEARCHING - RACING - WHOLE) * self.seconds / len(self.kernels) / 2

@@ -115,7 +115,7 @@ def test_peel_rest_needs_whole_blocks_and_a_rest() -> None:
         steps.peel_rest(matmul(6, 10), "i", 3)
     with pytest.raises(ScheduleError, match="blocks of 8 leave none or all of them"):
         steps.peel_rest(matmul(6, 10), "i", 8)
-    with pytest.raises(ScheduleError, match="blocks of 1 leave nothing of i"):
+    with pytest.raises(ScheduleError, match="blocks of i are of 2 iterations or more, not 1"):
         steps.peel_rest(matmul(6, 10), "i", 1)
 
 

@@ -107,7 +107,7 @@ REFUSED: tuple[tuple[Make, str, str, str], ...] = (
     # numbers that are too large, too small, or none
     (matmul, 'interleave("j", 2)', "j is not a vector loop", ""),
     (matmul, 'vectorize("j", unroll=65)', "j cannot run 65 vectors at a time: 1 to 64", ""),
-    (matmul, 'split("i", 99999999999)', "by is too large: 99,999,999,999", ""),
+    (matmul, 'split("i", 99999999999)', "by is too large: more than 2,147,483,648", ""),
     (
         lambda: matmul(2, 100, 100),
         'unroll("j")\nunroll("k")',
@@ -187,6 +187,29 @@ REFUSED: tuple[tuple[Make, str, str, str], ...] = (
     (column_sums, 'rfactor("z")', "z does not only add up", ""),
     (two_stages, 'fuse("i", "j")', "j is not the only statement of i", ""),
     (two_stages, 'join("i", "i")', "i does not follow i", ""),
+    # loops that do not stand to each other as they should
+    (matmul, 'interchange("j", "i")', "i is not the only", "i is around j: give the outer loop"),
+    (matmul, 'tile("i", "i", 2, 2)', "i is given twice: two different loops are wanted", ""),
+    (two_stages, 'fuse("i", "j")', "j is not the only", 'join("i", "j") walks them as one'),
+    (matmul, 'fuse("i", "j")', "b is not walked along both i and j", "neighbouring axes of each"),
+    (matmul, 'distribute("i")', "nothing to distribute", "loops with several are j"),
+    (matmul, 'rfactor("i")', "i does not only add up", "loops that only add to one buffer are k"),
+    (matmul, 'software_pipeline("c", "k")', "c is not used in k", "that use it are i, j"),
+    # loops of which it has been said how they run
+    (matmul, 'parallelize("i")\nvectorize("i")', "i is spread over the cores already", "split i"),
+    (matmul, 'unroll("j")\nvectorize("j")', "j is written out already", "split j before"),
+    (matmul, 'vectorize("j")\nunroll("j")', "j is a vector loop already", "split j before"),
+    (matmul, 'interleave("j", 2)', "j is not a vector loop", 'vectorize("j") before'),
+    # names and numbers of steps
+    (matmul, 'split("I", 4)', "no loop I (did you mean i?); the loops are i, j, k", ""),
+    (matmul, 'split("", 4)', "no loop ''; the loops are", ""),
+    (matmul, 'split("i\\u202e", 4)', r"no loop 'i\u202e' (did you mean i?)", ""),
+    (matmul, 'stage("B", "j")', "no buffer B (did you mean b?); the buffers are a, b, c, s", ""),
+    (matmul, 'split("i", -4)', "i cannot be split into blocks of -4: they are of 1 or more", ""),
+    (matmul, 'pack("b", 1, 0)', "blocks of 0: axis 1 has 40", "blocks are of 2 to 80 elements"),
+    (matmul, 'pack("s", 0, 4)', "s has no axis 0: it has none", ""),
+    (matmul, "generate(0)", "stage 0 is not a whole product", "its products are loops"),
+    (row_sums, 'reverse_compute_at("x", "i")', "x is passed by the caller: it is not computed", ""),
 )
 
 
@@ -201,6 +224,30 @@ def test_a_refusal_says_what_and_what_would_do(
     assert message in caught.value.message
     assert hint in caught.value.hint
     assert bool(hint) or "peel" not in caught.value.hint
+
+
+WRITTEN: tuple[tuple[str, str], ...] = (
+    ('split("i", factor=4)', "no argument factor; the arguments are loop, by"),
+    ('split("i", 4, 5)', "too many positional arguments"),
+    ("split(i, 4)", "line 1: arguments are names in quotes and whole numbers"),
+    ('split("i", 2 + 2)', "line 1: arguments are names in quotes and whole numbers"),
+    ('x = 3\nsplit("i", 4)', "line 1: a step is written as a call such as"),
+    ('splt("i", 4)', "no step splt (did you mean split?)"),
+    ("{bad", "not a saved schedule, since no JSON"),
+    ('{"format": 1}', 'not a saved schedule: "steps" is missing'),
+    ('{"format": "1"}', 'not a saved schedule: "format" is not a whole number'),
+    ('{"format": 1, "steps": {"a": 1}}', 'not a saved schedule: "steps" is not a list'),
+    ('{"format": 1, "steps": [{"step": "split"}]}', '"arguments" is missing'),
+    ('{"format": 1, "steps": [7]}', 'not a saved schedule: "step" is missing'),
+    ('{"format": 2, "steps": []}', "a schedule of format 2; this version reads 1"),
+)
+
+
+@pytest.mark.parametrize(("text", "message"), WRITTEN)
+def test_what_is_no_schedule_is_refused_in_words(text: str, message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        parse(text)
+    assert message in caught.value.message
 
 
 def test_the_step_is_named_with_its_number_and_the_hint_stays() -> None:

@@ -421,7 +421,7 @@ def _nest(*body: Stmt, buffers: Any, m: int = 6, n: int = 7) -> Kernel:
 x, out = buffer("x", (6, 7)), buffer("out", (6, 7), "output")
 
 
-@refused("y is not read along both i and j")
+@refused("y is not walked along both i and j")
 def one_axis_only() -> Kernel:
     y = buffer("y", (7,))
     return _nest(store(out, ("i", "j"), load(y, "j")), buffers=[y, out])
@@ -450,7 +450,7 @@ def backwards() -> Kernel:
     return _nest(store(out, ("i", "j"), load(x, "i", index(6, j=-1))), buffers=[x, out])
 
 
-@refused("x is not read along both i and j")
+@refused("x is not walked along both i and j")
 def a_diagonal() -> Kernel:
     wide = buffer("x", (13,))
     return _nest(store(out, ("i", "j"), load(wide, index(i=1, j=1))), buffers=[wide, out])
@@ -474,13 +474,13 @@ def more_than_a_loop() -> Kernel:
     return kernel(loop("i", 6, inner, store(out, ("i", 0), number(1))), buffers=[x, out])
 
 
-@refused("the extents of i and j are not constants")
+@refused("the extent of j is not a constant: i")
 def a_triangle() -> Kernel:
     inner = loop("j", affine(1, i=1), store(out, ("i", "j"), load(x, "i", "j")))
     return kernel(loop("i", 6, inner), buffers=[x, out])
 
 
-@refused("the extents of i and j are not constants")
+@refused("the extent of j is not a constant: minimum")
 def a_block() -> Kernel:
     extent = Apply(INT64, "minimum", (affine(7), affine(9, i=-1)))
     inner = loop("j", extent, store(out, ("i", "j"), load(x, "i", "j")))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import ChainMap
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +83,34 @@ def test_kinds_are_kept_apart_and_recorded_apart(address: str, tmp_path: Path) -
     entries = Database(tmp_path / "tuned.jsonl").entries()
     assert {e.target for e in entries} == {found.target, other.target}
     assert sum(e.verdict for e in entries) == 2
+
+
+def test_a_worker_of_the_cluster_that_is_killed_or_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nbcomp.tuning.cluster.GLANCE", 0.2)
+    options: Any = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    (task,) = tasks_of(nbcomp.compile(f, X), (X,))
+    schedules = [parse(""), parse('vectorize("j")')]
+    with (
+        distributed.LocalCluster(processes=True, **options) as running,
+        Cluster(running.scheduler_address) as cluster,
+    ):
+        (hosts,) = cluster.kinds
+        with hosts:
+            for sent in (signal.SIGKILL, signal.SIGSTOP):
+                monkeypatch.setattr(
+                    "nbcomp.tuning.cluster.LONG", 2.0 if sent is signal.SIGSTOP else 60
+                )
+                (before,) = hosts.addresses
+                pids = cluster.client.run(os.getpid)
+                os.kill(pids[before], sent)
+                lost = dict(ChainMap(*map(dict, hosts.run(task, schedules))))
+                notes = {o.note for o in lost.values()}
+                assert notes <= {"", "the host does not answer any more"}
+                monkeypatch.setattr("nbcomp.tuning.cluster.LONG", 60.0)
+                (found,) = hosts.run(task, schedules)
+                assert all(o.seconds is not None for o in found.values())
+                os.kill(pids[before], signal.SIGKILL) if sent is signal.SIGSTOP else None
+            assert hosts.lost == 2
 
 
 def test_an_address_without_a_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:

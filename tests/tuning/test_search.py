@@ -18,9 +18,9 @@ from nbcomp.tuning import learned
 from nbcomp.tuning.analytic import estimate
 from nbcomp.tuning.findings import differences_of, findings_of, without
 from nbcomp.tuning.learned import Learned, order_beyond, rank_correlation
+from nbcomp.tuning.runner import Outcome
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.space import Candidate, Space
-from nbcomp.tuning.worker import Outcome
 
 MACHINE = Machine("test", 64, 2, 32 << 10, 1 << 20, 32 << 20)
 

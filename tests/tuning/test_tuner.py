@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,8 +19,10 @@ from nbcomp.measure.timing import Ratio
 from nbcomp.schedule import database
 from nbcomp.schedule.database import Database
 from nbcomp.tuning.result import State, Tuned
+from nbcomp.tuning.subject import Subject
 from nbcomp.tuning.tune import tune
 from nbcomp.tuning.tuner import Tuner
+from nbcomp.tuning.workers import Workers
 
 X = np.random.default_rng(1).standard_normal((64, 200), dtype=np.float32)
 
@@ -39,10 +42,10 @@ def record(tmp_path: Path) -> Iterator[Database]:
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was found is taken to be faster: on a busy machine nothing else can be relied on."""
 
-    def judge(self: Tuner, kernel: Any, trials: Any, samples: Any) -> None:
-        kernel.chosen, kernel.change = trials[-1], Ratio(0.5, 0.4, 0.6)
+    def judge(self: Subject, trials: Any, samples: Any) -> None:
+        self.chosen, self.change = trials[-1], Ratio(0.5, 0.4, 0.6)
 
-    monkeypatch.setattr(Tuner, "judge", judge)
+    monkeypatch.setattr(Subject, "judge", judge)
     monkeypatch.setattr(Tuner, "better", lambda self, change: True)
 
 
@@ -94,7 +97,7 @@ def test_lengths_that_are_left_open(record: Database) -> None:
 def test_the_default_stays_where_nothing_is_clearly_faster(
     record: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nbcomp.tuning.tuner.WORTH", 0.0)
+    monkeypatch.setattr("nbcomp.tuning.subject.WORTH", 0.0)
     found = tune(nbcomp.compile(softmax, X), X, seconds=1.0, record=record)
     assert found.kernels[0].schedule is None
     assert record.entries()[-1].verdict
@@ -142,6 +145,48 @@ def test_a_kill_loses_at_most_the_running_trial(tmp_path: Path) -> None:
     kept = Database(path)
     assert len(kept.entries()) > 4
     assert kept.problems == ()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are stopped by signals")
+@pytest.mark.parametrize("sent", ["SIGKILL", "SIGSTOP"])
+def test_a_worker_that_is_killed_or_stopped_costs_a_trial(sent: str, record: Database) -> None:
+    workers, hit = Workers(2), []
+
+    def say(state: State) -> None:
+        if state.trials > 4 and len(hit) < 2:  # both, one after the other
+            hit.append(workers.workers[len(hit)])
+            os.kill(hit[-1].process.pid, getattr(signal, sent))
+
+    compiled = nbcomp.compile(softmax, X)
+    found = Tuner(compiled, (X,), {}, 3.0, record, say, runner=workers).run()
+    assert len(hit) == 2
+    assert 1 <= found.lost <= 2  # what is idle at the end is not missed
+    (kernel,) = found.kernels
+    assert kernel.state.failed <= 2
+    assert found.trials > 10
+
+
+def test_a_worker_that_is_lost_before_another_kernel(record: Database) -> None:
+    def program(a: Any, b: Any) -> Any:
+        return softmax(a @ b), np.tanh(b).sum()
+
+    class Struck(Workers):
+        """Workers of which one is killed whenever they begin with a kernel."""
+
+        def use(self, task: Any) -> None:
+            if task is not self.task:
+                self.workers[0].process.kill()
+                self.workers[0].process.wait()
+            super().use(task)
+
+    a, b = X.copy(), np.ones((200, 300), np.float32)
+    runner = Struck(2)
+    found = Tuner(
+        nbcomp.compile(program, a, b), (a, b), {}, 2.0, record, lambda _: None, runner=runner
+    ).run()
+    assert len(found.kernels) >= 2
+    assert found.lost >= 2
+    assert not found.interrupted
 
 
 # ------------------------------------------------------------------------------- what is refused

@@ -15,8 +15,9 @@ from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Kernel, While
 from nbcomp.schedule.language import Schedule, parse
 from nbcomp.tuning.bench import Bench, laid_out
+from nbcomp.tuning.runner import Outcome
 from nbcomp.tuning.tasks import Task, tasks_of
-from nbcomp.tuning.worker import Outcome, Workers
+from nbcomp.tuning.workers import Workers
 from tests.kernels import buffer, index, kernel, loop, number, store
 
 X = np.random.default_rng(1).standard_normal((40, 70), dtype=np.float32)

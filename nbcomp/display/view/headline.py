@@ -142,6 +142,7 @@ def check_sentence(checks: Sequence[LevelCheck]) -> str:
     if bad:
         return f"first wrong level: {bad.level}: {bad.problem}"
     answers = [c for c in checks if not c.other]
-    left = f"{count(len(checks) - len(answers), 'level')} leave the call to Python"
+    handed = len(checks) - len(answers)
+    left = f"{count(handed, 'level')} {'leaves' if handed == 1 else 'leave'} the call to Python"
     said = f"each of {count(len(answers), 'level')} gives NumPy's answer" if answers else ""
     return "; ".join(filter(None, (said, left if len(answers) < len(checks) else "")))

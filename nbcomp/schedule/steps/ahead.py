@@ -27,7 +27,7 @@ from nbcomp.loop.grammar import (
     map_stmt,
 )
 from nbcomp.schedule.dependence import conflict
-from nbcomp.schedule.region import Region, accesses, clipped, region, settled
+from nbcomp.schedule.region import Region, accesses, clipped, settled, used
 from nbcomp.schedule.rewriting import (
     at,
     constant_extent,
@@ -60,7 +60,7 @@ def prefetch(kernel: Kernel, buffer: str, loop: str, ahead: int) -> Kernel:
         raise ScheduleError(f"{buffer} can be fetched 1 or more iterations ahead, not {ahead}")
 
     def change(found: For) -> Stmt:
-        box = _box(found, whole)
+        box = _box(kernel, found, whole)
         later = {loop: index_add(loop_var(loop), affine(ahead))}
         steps = _steps(box, whole)
         count = math.prod(-(-n // step) for n, step in zip(box.size, steps, strict=True))
@@ -75,12 +75,12 @@ def prefetch(kernel: Kernel, buffer: str, loop: str, ahead: int) -> Kernel:
     return at(kernel, loop, change)
 
 
-def _box(found: For, whole: Buffer) -> Region:
+def _box(kernel: Kernel, found: For, whole: Buffer) -> Region:
     """What an iteration reads; ScheduleError where iterations are no rounds, or read the same."""
     if found.kind in ("vector", "unroll"):
         how = "lanes of a vector" if found.kind == "vector" else "written out"
         raise ScheduleError(f"the iterations of {found.var} are {how}: take a loop around it")
-    box = region(found.body, whole)
+    box = used(kernel, found, whole)
     if not any(mentions(start, found.var) for start in box.start):
         raise ScheduleError(f"every iteration of {found.var} reads the same part of {whole.name}")
     return box
@@ -118,7 +118,7 @@ def software_pipeline(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     whole, found = buffer_named(kernel, buffer), find(kernel, loop)
     if found.kind == "parallel":
         raise ScheduleError(f"the iterations of {loop} run on several cores: none is the next one")
-    box = _box(found, whole)
+    box = _box(kernel, found, whole)
     n = constant_extent(found)
     if n < 2:
         raise ScheduleError(f"{loop} has {n} iterations: there is no next one to read for")

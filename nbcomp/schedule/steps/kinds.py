@@ -11,6 +11,8 @@ from nbcomp.schedule.dependence import conflict, parting
 from nbcomp.schedule.rewriting import at, constant_extent, find, loops_around
 from nbcomp.sizes import Size
 
+HOW = {"vector": "is a vector loop", "parallel": "is spread over the cores"}
+HOW |= {"unroll": "is written out", "instruction": "is an instruction"}
 NOTE = 80  # characters of a note on a loop
 FLIGHT = 64  # vectors at a time: more than there are registers
 COPIES = 4096  # of statements that are written out: more take LLVM minutes
@@ -29,6 +31,7 @@ def vectorize(kernel: Kernel, loop: str, unroll: int = 1, lanes: int = 0) -> Ker
         for around in loops_around(kernel.stages, found):
             if around.kind == "vector":
                 raise ScheduleError(f"loop {around.var} around {loop} is a vector loop already")
+        _undecided(found, "vector")
         if any(isinstance(s, Call) for s in walk(found.body)):
             raise ScheduleError(f"a library routine is called inside {loop}")
         _in_flight(loop, unroll)
@@ -48,11 +51,20 @@ def interleave(kernel: Kernel, loop: str, count: int) -> Kernel:
 
     def change(found: For) -> Stmt:
         if found.kind != "vector":
-            raise ScheduleError(f"{loop} is not a vector loop")
+            raise ScheduleError(f"{loop} is not a vector loop", hint=f'vectorize("{loop}") before')
         _in_flight(loop, count)
         return replace(found, unroll=count)
 
     return at(kernel, loop, change)
+
+
+def _undecided(found: For, kind: str) -> None:
+    """Raise ScheduleError for a loop of which another step has said how it runs."""
+    if found.kind not in ("serial", kind):
+        raise ScheduleError(
+            f"{found.var} {HOW[found.kind]} already",
+            hint=f"split {found.var} before, and let one of the two loops be so",
+        )
 
 
 def _in_flight(loop: str, count: int) -> None:
@@ -75,6 +87,7 @@ def parallelize(kernel: Kernel, loop: str) -> Kernel:
             hint=f"the outermost loops are {', '.join(outermost) or 'none'}",
         )
     found = outermost[loop]
+    _undecided(found[-1], "parallel")
     if not all(_known(around, rounds=len(found) > 1) for around in found):
         raise ScheduleError(f"the extent of {loop} is not known before it starts")
     if why := conflict(found[-1], sums=False):
@@ -112,9 +125,13 @@ def unroll(kernel: Kernel, loop: str) -> Kernel:
     """`for i in 0..2: S(i)`  ->  `S(0); S(1)`, when code is generated"""
 
     def change(found: For) -> Stmt:
+        _undecided(found, "unroll")
         extent = constant_extent(found)
         if isinstance(extent, Size):
-            raise ScheduleError(f"the extent of {loop} differs from call to call")
+            raise ScheduleError(
+                f"the extent of {loop} differs from call to call: it cannot be written out",
+                hint=f'peel_rest("{loop}", 4), split("{loop}", 4), and unroll the inner loop',
+            )
         copies = extent * _copies(found.body)
         for around in loops_around(kernel.stages, found):
             copies *= constant_extent(around) if around.kind == "unroll" else 1

@@ -25,10 +25,11 @@ from nbcomp.loop.grammar import (
     map_stmt,
     walk,
 )
-from nbcomp.schedule.region import Access, Region, accesses, clipped, extents, region
+from nbcomp.schedule.region import Access, Region, accesses, clipped, extents, region, used
 from nbcomp.schedule.rewriting import (
     NEAR,
     Place,
+    among_names,
     at,
     find,
     free_name,
@@ -58,10 +59,10 @@ def stage(kernel: Kernel, buffer: str, loop: str, *order: int) -> Kernel:
     axes = order or tuple(range(len(whole.shape)))
     if sorted(axes) != list(range(len(whole.shape))):
         raise ScheduleError(f"{buffer} has {len(whole.shape)} axes: give each of them once")
-    box = region(found.body, whole)
+    box = used(kernel, found, whole)
     size = tuple(box.size[k] for k in axes)
-    used = accesses(found.body, whole)
-    writes = any(a.writes for a in used)
+    places = accesses(found.body, whole)
+    writes = any(a.writes for a in places)
     if writes and not box.dense:
         raise ScheduleError(f"{loop} does not write all of the part of {buffer} it uses")
     near = replace(
@@ -81,18 +82,18 @@ def stage(kernel: Kernel, buffer: str, loop: str, *order: int) -> Kernel:
     def nearer(b: Buffer, indices: tuple[Expr, ...]) -> Place | None:
         if b != whole:
             return None
-        places = ((indices[k], box.start[k]) for k in axes)
-        return near, tuple(index_add(i, index_scale(s, -1)) for i, s in places)
+        pairs = ((indices[k], box.start[k]) for k in axes)
+        return near, tuple(index_add(i, index_scale(s, -1)) for i, s in pairs)
 
     body: tuple[Stmt, ...] = remapped(found.body, nearer)
-    if not writes or not _overwritten(found.body, used, whole, box):
+    if not writes or not _overwritten(found.body, places, whole, box):
         body = (_copy(kernel, whole, near, box, axes, "in"), *body)
     if writes:
         body = (*body, _copy(kernel, whole, near, box, axes, "out"))
     return at(kernel, loop, lambda f: replace(f, body=(Alloc(near), *body)))
 
 
-def _overwritten(body: tuple[Stmt, ...], used: list[Access], whole: Buffer, box: Region) -> bool:
+def _overwritten(body: tuple[Stmt, ...], places: list[Access], whole: Buffer, box: Region) -> bool:
     """Whether the first thing that happens to the box is that all of it is stored to."""
     first = next(s for s in body if accesses((s,), whole))
     stores = [s for s in walk((first,)) if isinstance(s, Store) and s.buffer == whole]
@@ -130,15 +131,18 @@ def pack(kernel: Kernel, buffer: str, axis: int, by: int, *more: int) -> Kernel:
         raise ScheduleError(f"give each axis of {buffer} once, and after it the length of a block")
     for k, n in blocked.items():
         if not 0 <= k < len(whole.shape):
-            raise ScheduleError(f"{buffer} has no axis {k}: it has {len(whole.shape)}")
-        if n < 2 or n > max(2 * whole.shape[k], LINE):
+            there = f"its axes are 0 to {len(whole.shape) - 1}" if whole.shape else "it has none"
+            raise ScheduleError(f"{buffer} has no axis {k}: {there}")
+        most = max(2 * whole.shape[k], LINE)
+        if not 2 <= n <= most:
             raise ScheduleError(
                 f"{buffer} cannot be packed in blocks of {n}: "
-                f"axis {k} has {whole.shape[k]} elements"
+                f"axis {k} has {whole.shape[k]} elements",
+                hint=f"blocks are of 2 to {most} elements",
             )
-    used = accesses(kernel.stages, whole)
-    if any(a.writes for a in used) or not used:
-        why = "is written" if used else "is not read"
+    places = accesses(kernel.stages, whole)
+    if any(a.writes for a in places) or not places:
+        why = "is written" if places else "is not read"
         raise ScheduleError(f"{buffer} {why}: only what is read can be packed")
     others = [k for k in range(len(whole.shape)) if k not in blocked]
     blocks = [-(-whole.shape[k] // n) for k, n in blocked.items()]
@@ -208,7 +212,11 @@ def pad(kernel: Kernel, buffer: str, to: int) -> Kernel:
     """
     whole = buffer_named(kernel, buffer)
     if whole.role != "local" or len(whole.shape) < 2:
-        raise ScheduleError(f"{buffer} is not a local of several rows: others have their places")
+        several = [b.name for b in _locals(kernel) if len(b.shape) > 1]
+        raise ScheduleError(
+            f"{buffer} is not a local of several rows: others have their places",
+            hint=f"those are {', '.join(several)}" if several else "",
+        )
     if to < whole.shape[-1]:
         raise ScheduleError(f"a row of {buffer} has {whole.shape[-1]} elements, more than {to}")
     rows = contiguous_strides((*whole.shape[:-1], to))
@@ -243,7 +251,11 @@ def stream(kernel: Kernel, buffer: str) -> Kernel:
 
     stages = tuple(change(s, "") for s in kernel.stages)
     if not streamed:
-        raise ScheduleError(f"{buffer} is not stored by vectors that start on cache lines")
+        raise ScheduleError(
+            f"{buffer} is not stored by vectors that start on cache lines",
+            hint="vectorize the loop along its last axis, with blocks and rows of whole lines "
+            f"({LINE // whole.dtype.itemsize} elements)",
+        )
     return replace(kernel, stages=stages)
 
 
@@ -272,10 +284,12 @@ def outlives(buffer: Buffer, loop: For) -> None:
 
 def buffer_named(kernel: Kernel, name: str) -> Buffer:
     """The buffer of that name, whether it is passed or allocated."""
-    known = {b.name: b for b in kernel.buffers}
-    for stmt in walk(kernel.stages):
-        if isinstance(stmt, Alloc):
-            known[stmt.buffer.name] = stmt.buffer
+    known = {b.name: b for b in (*kernel.buffers, *_locals(kernel))}
     if name not in known:
-        raise ScheduleError(f"no buffer {name}; the buffers are {', '.join(known)}")
+        raise ScheduleError(f"no buffer {among_names(name, list(known), 'buffers')}")
     return known[name]
+
+
+def _locals(kernel: Kernel) -> list[Buffer]:
+    """What a kernel allocates itself."""
+    return [s.buffer for s in walk(kernel.stages) if isinstance(s, Alloc)]

@@ -35,13 +35,18 @@ from nbcomp.schedule.rewriting import (
     constant_extent,
     find,
     mentions,
-    only_loop,
+    nested,
     replace_in,
     splice,
     stage_of,
     substitute,
 )
 from nbcomp.types import INT64
+
+ONE = (
+    "two loops can be fused that walk neighbouring axes of each array they index, which lie in "
+    "memory as one"
+)
 
 
 def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
@@ -51,14 +56,10 @@ def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
     are contiguous; those buffers are seen with the two axes as one.
     """
     stage = stage_of(kernel, outer)
-    found = next(s for s in walk((stage,)) if isinstance(s, For) and s.var == outer)
-    nested = only_loop(found, inner)
-    if not (isinstance(found.extent, Affine) and isinstance(nested.extent, Affine)):
-        raise ScheduleError(f"the extents of {outer} and {inner} are not constants")
-    if nested.extent.terms or found.extent.terms:
-        raise ScheduleError(f"the extents of {outer} and {inner} are not constants")
-    merged = _Merge(outer, inner, nested.extent.constant)
-    for stmt in walk(nested.body):
+    found, below = nested(kernel, outer, inner)
+    rows, columns = constant_extent(found), constant_extent(below)
+    merged = _Merge(outer, inner, columns)
+    for stmt in walk(below.body):
         merged.check(stmt)
     flat = merged.buffers(kernel, found)
     memo: dict[int, Expr] = {}
@@ -72,9 +73,8 @@ def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
             return replace(s, buffer=flat[s.buffer], indices=indices, value=expr(s.value))
         return map_stmt(s, expr, lambda b: flat.get(b, b), stmt_of)
 
-    size = found.extent.constant * nested.extent.constant
-    body = tuple(map(stmt_of, nested.body))
-    made = For(outer, affine(size), body, location=found.location)
+    body = tuple(map(stmt_of, below.body))
+    made = For(outer, affine(rows * columns), body, location=found.location)
     renamed = {b: f for b, f in flat.items() if not f.alias}
     stages = tuple(
         replace_in(s, found, made, lambda b: renamed.get(b, b)) if s is stage else s
@@ -128,7 +128,7 @@ class _Merge:
             self.pair(buffer, places[0], first, second)
         else:
             raise ScheduleError(
-                f"{buffer.name} is not read along both {self.outer} and {self.inner}"
+                f"{buffer.name} is not walked along both {self.outer} and {self.inner}", hint=ONE
             )
         if buffer in self.free and buffer in self.axis:
             raise ScheduleError(f"{buffer.name} is read in two ways")
@@ -145,7 +145,8 @@ class _Merge:
             and buffer.strides[axis] == buffer.strides[axis + 1] * self.extent
         )
         if not plain or self.axis.setdefault(buffer, axis) != axis:
-            raise ScheduleError(f"{self.outer} and {self.inner} are not one axis of {buffer.name}")
+            why = f"{self.outer} and {self.inner} are not one axis of {buffer.name}"
+            raise ScheduleError(why, hint=ONE)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The index into the merged buffer: the new variable is outer·extent + inner."""

@@ -19,6 +19,7 @@ from nbcomp.loop.grammar import (
     index_add,
     index_scale,
     loop_var,
+    walk,
 )
 from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.region import settled, upper
@@ -29,8 +30,8 @@ from nbcomp.schedule.rewriting import (
     free_name,
     loop_names,
     mentions,
+    nested,
     on_stack,
-    only_loop,
     renamed,
     reshaped,
     splice,
@@ -43,15 +44,15 @@ from nbcomp.types import INT64, contiguous_strides
 def split(kernel: Kernel, loop: str, by: int) -> Kernel:
     """`for i in 0..n: S(i)`  ->  `for i_o in 0..⌈n/b⌉: for i in 0..min(b, n-b*i_o): S(b*i_o+i)`"""
     if by < 1:
-        raise ScheduleError(f"{loop} cannot be split into blocks of {by}")
+        raise ScheduleError(f"{loop} cannot be split into blocks of {by}: they are of 1 or more")
     outer = free_name(kernel, f"{loop}_o")
 
     def change(found: For) -> Stmt:
         n = constant_extent(found)
         place = index_add(index_scale(loop_var(outer), by), loop_var(loop))
         body = substitute(found.body, {loop: place})
-        inner: Expr = affine(by)
-        if leaves_rest(n, by):
+        inner: Expr = affine(by if isinstance(n, Size) else min(by, n))
+        if leaves_rest(n, by) and (isinstance(n, Size) or by < n):
             left = index_scale(loop_var(outer), -by, n)
             inner = Apply(INT64, "minimum", (affine(by), left))
         made = replace(found, extent=inner, body=body)
@@ -63,15 +64,12 @@ def split(kernel: Kernel, loop: str, by: int) -> Kernel:
 def interchange(kernel: Kernel, outer: str, inner: str) -> Kernel:
     """`for i: for j: S`  ->  `for j: for i: S`, for a perfect nest with independent iterations"""
 
-    def change(found: For) -> Stmt:
-        nested = only_loop(found, inner)
-        if mentions(nested.extent, outer):
-            raise ScheduleError(f"the extent of {inner} depends on {outer}")
-        if why := conflict(found) or conflict(nested):
-            raise why
-        return replace(nested, body=(replace(found, body=nested.body),))
-
-    return at(kernel, outer, change)
+    found, below = nested(kernel, outer, inner)
+    if mentions(below.extent, outer):
+        raise ScheduleError(f"the extent of {inner} depends on {outer}")
+    if why := conflict(found) or conflict(below):
+        raise why
+    return at(kernel, outer, lambda _: replace(below, body=(replace(found, body=below.body),)))
 
 
 def reorder(kernel: Kernel, *order: str) -> Kernel:
@@ -95,13 +93,13 @@ def _nest(kernel: Kernel, loops: tuple[str, ...]) -> list[str]:
         find(kernel, var)  # which says what there is, if not this
     present = [var for var in loop_names(kernel) if var in loops]
     for outer, inner in pairwise(present):
-        only_loop(find(kernel, outer), inner)
+        nested(kernel, outer, inner)
     return present
 
 
 def tile(kernel: Kernel, outer: str, inner: str, rows: int, columns: int) -> Kernel:
     """`for i: for j: S`  ->  `for i_o: for j_o: for i in 0..rows: for j in 0..columns: S`"""
-    only_loop(find(kernel, outer), inner)
+    nested(kernel, outer, inner)
     names = free_name(kernel, f"{outer}_o")
     kernel = split(kernel, outer, rows)
     blocks = free_name(kernel, f"{inner}_o")
@@ -129,7 +127,7 @@ def peel_rest(kernel: Kernel, loop: str, by: int) -> Kernel:
     """
     n = constant_extent(find(kernel, loop))
     if by < 2:
-        raise ScheduleError(f"blocks of {by} leave nothing of {loop}")
+        raise ScheduleError(f"blocks of {loop} are of 2 iterations or more, not {by}")
     whole = n // by * by
     if not isinstance(n, Size) and whole in (0, n):
         raise ScheduleError(f"{loop} has {n} iterations: blocks of {by} leave none or all of them")
@@ -162,7 +160,13 @@ def distribute(kernel: Kernel, loop: str) -> Kernel:
     found = find(kernel, loop)
     parts = _parts(found.body)
     if len(parts) < 2:
-        raise ScheduleError(f"{loop} has a single statement: there is nothing to distribute")
+        several = [
+            s.var for s in walk(kernel.stages) if isinstance(s, For) and len(_parts(s.body)) > 1
+        ]
+        raise ScheduleError(
+            f"{loop} has a single statement: there is nothing to distribute",
+            hint=f"loops with several are {', '.join(several)}" if several else "",
+        )
     if why := conflict(found):
         raise why
     n = _upper(found)

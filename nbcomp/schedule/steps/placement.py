@@ -145,6 +145,8 @@ def _temporary(kernel: Kernel, buffer: str) -> Buffer:
 
 
 def _elementwise(kernel: Kernel, whole: Buffer) -> _Elementwise:
+    if whole.role == "input":
+        raise ScheduleError(f"{whole.name} is passed by the caller: it is not computed here")
     writers = [s for s in kernel.stages if any(a.writes for a in accesses((s,), whole))]
     if len(writers) != 1:
         raise ScheduleError(f"{whole.name} is not computed by one stage")

@@ -69,7 +69,9 @@ def _products(kernel: Kernel) -> str:
         for k, stage in enumerate(kernel.stages)
         if any(isinstance(s, Call) and not s.box for s in walk((stage,)))
     ]
-    return f"whole products are the stages {', '.join(found)}" if found else ""
+    if found:
+        return f"whole products are the stages {', '.join(found)}"
+    return "the kernel has none: its products are loops, or it computes none"
 
 
 def generate(kernel: Kernel, stage: int) -> Kernel:

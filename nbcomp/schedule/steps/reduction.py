@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
@@ -36,7 +37,10 @@ def rfactor(kernel: Kernel, loop: str) -> Kernel:
     nothing else.
     """
     found = find(kernel, loop)
-    total, fn = _target(found)
+    try:
+        total, fn = _target(found)
+    except ScheduleError as error:
+        raise ScheduleError(error.message, hint=_summing(kernel)) from None
     n = constant_extent(found)
     box = region(found.body, total)
     if any(v == loop for start in box.start for v, _ in start.terms):
@@ -50,7 +54,10 @@ def rfactor(kernel: Kernel, loop: str) -> Kernel:
         "local",
     )
     if parts.nbytes > NEAR:
-        raise ScheduleError(f"{n} parts of {total.name} take {parts.nbytes:,} bytes, over {NEAR:,}")
+        raise ScheduleError(
+            f"{n:,} parts of {total.name} take {parts.nbytes:,} bytes, over {NEAR:,}",
+            hint=f"split {loop}, and take the inner loop",
+        )
 
     def own(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, Accumulate):
@@ -69,6 +76,16 @@ def rfactor(kernel: Kernel, loop: str) -> Kernel:
     summed = _summed(kernel, total, parts, fn, box)
     main = replace(found, body=tuple(map(own, found.body)))
     return splice(kernel, found, (Alloc(parts), start, main, summed))
+
+
+def _summing(kernel: Kernel) -> str:
+    """Which loops only add up, in words."""
+    found = []
+    for stmt in walk(kernel.stages):
+        with suppress(ScheduleError):
+            if isinstance(stmt, For) and _target(stmt):
+                found.append(stmt.var)
+    return f"loops that only add to one buffer are {', '.join(found)}" if found else ""
 
 
 def _target(found: For) -> tuple[Buffer, str]:

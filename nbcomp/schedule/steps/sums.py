@@ -13,8 +13,8 @@ from nbcomp.schedule.rewriting import (
     find,
     mentions,
     names_in,
+    nested,
     on_stack,
-    only_loop,
     remapped,
     splice,
     substitute,
@@ -34,7 +34,7 @@ def tile_sums(kernel: Kernel, *loops: str) -> Kernel:
         raise ScheduleError("give the loops of a tile, outermost first")
     nest = [find(kernel, loops[0])]
     for var in loops[1:]:
-        nest.append(only_loop(nest[-1], var))
+        nest.append(nested(kernel, nest[-1].var, var)[1])
     for loop in nest:
         if why := conflict(loop):
             raise why
