@@ -3,7 +3,7 @@
 # make lab          open JupyterLab on the notebooks
 # make bench        the benchmark table of nbcomp and NumPy (make bench-peers adds the other compilers)
 # make bench-loops  explicit loops against Numba
-# make bench-networks  convolutions, attention and networks against NumPy, torch and ONNX Runtime
+# make bench-networks  convolutions, attention and networks against five other frameworks
 # make bench-tuning  what the tuner makes of ten kernels in 30 seconds each
 # make bench-products  matrix products against NumPy's BLAS, as shares of the multiply-add peak
 # make conformance  the slow suites: every float32, long random programs
@@ -82,7 +82,7 @@ bench-loops: $(VENV)/.installed-test $(PEERS)/.installed
 	$(BIN)/python -m benchmarks.loops --peers-venv $(PEERS) $(if $(ROWS),--rows $(ROWS))
 
 bench-networks: $(VENV)/.installed-test $(PEERS)/.installed
-	$(BIN)/python -m benchmarks.networks --peers torch,onnx --peers-venv $(PEERS) $(if $(ROWS),--rows $(ROWS))
+	$(BIN)/python -m benchmarks.networks --peers torch,inductor,onnx,openvino,jax --peers-venv $(PEERS) $(if $(ROWS),--rows $(ROWS))
 
 bench-tuning: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.tuning

@@ -176,7 +176,7 @@ def attention(nn: Any) -> Any:
             self.softmax = nn.Softmax(-1)
 
         def forward(self, q: Any, k: Any, v: Any) -> Any:
-            return self.softmax(q @ k.permute(0, 2, 1) * 0.125) @ v
+            return self.softmax(q @ k.swapaxes(1, 2) * 0.125) @ v
 
     return Attention()
 
@@ -198,7 +198,7 @@ def _gpt2(nn: Any) -> Any:
             self.gelu, self.softmax = nn.GELU(approximate="tanh"), nn.Softmax(-1)
 
         def split(self, x: Any) -> Any:
-            return x.reshape(x.shape[0], x.shape[1], self.heads, self.each).permute(0, 2, 1, 3)
+            return x.reshape(x.shape[0], x.shape[1], self.heads, self.each).swapaxes(1, 2)
 
         def forward(self, x: Any, mask: Any, *past: Any) -> Any:
             y = self.norm1(x)
@@ -206,8 +206,8 @@ def _gpt2(nn: Any) -> Any:
             if past:  # the caches hold room for this position, which the masks add to
                 keys, values, here = past
                 k, v = keys + here * k, values + here * v
-            scores = q @ k.permute(0, 1, 3, 2) * 0.125 + mask
-            joined = (self.softmax(scores) @ v).permute(0, 2, 1, 3).reshape(x.shape)
+            scores = q @ k.swapaxes(2, 3) * 0.125 + mask
+            joined = (self.softmax(scores) @ v).swapaxes(1, 2).reshape(x.shape)
             x = x + self.out(joined)
             return x + self.narrow(self.gelu(self.wide(self.norm2(x))))
 

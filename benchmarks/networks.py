@@ -1,6 +1,8 @@
-"""Convolutions, attention and whole networks: nbcomp against NumPy, torch and ONNX Runtime.
+"""Convolutions, attention and whole networks: nbcomp against NumPy and the other frameworks.
 
     python -m benchmarks.networks [--rows resnet18,lstm] [--peers-venv DIR] [--peers torch,onnx]
+
+The others are torch (eager), inductor (torch.compile), onnx (ONNX Runtime), openvino and jax.
 
 Every contestant runs in a process of its own with the same weights and inputs; answers are compared
 with the model's own in NumPy first.  Then they take turns, and the table has the medians of all
@@ -32,7 +34,10 @@ ROOT = Path(__file__).resolve().parent.parent
 BUDGET = 0.25  # seconds of samples, per round and contestant
 PAUSE = 0.05  # seconds after a turn: threads of the one before stop spinning
 THREADS = min(2, len(os.sched_getaffinity(0)))
-TITLES = {"nbcomp": "nbcomp", "numpy": "NumPy", "torch": "torch", "onnx": "ONNX Runtime"}
+TITLES = {
+    "nbcomp": "nbcomp", "numpy": "NumPy", "torch": "torch", "inductor": "torch.compile",
+    "onnx": "ONNX Runtime", "openvino": "OpenVINO", "jax": "JAX",
+}  # fmt: skip
 
 Runner = Callable[[], Any]
 
@@ -82,9 +87,18 @@ def torch(row: Network) -> Runner:
     return lambda: model(*inputs).numpy()
 
 
-def onnx(row: Network) -> Runner:
-    """The model exported by torch, in ONNX Runtime at its highest level of optimisation."""
-    import onnxruntime
+def inductor(row: Network) -> Runner:
+    """The model by torch.compile, as fast as it can make it with frozen weights."""
+    import torch
+
+    model, inputs = _torch_model(row)
+    torch._inductor.config.freezing = True
+    function = torch.compile(model, mode="max-autotune-no-cudagraphs")
+    return lambda: function(*inputs).numpy()
+
+
+def _exported(row: Network) -> tuple[bytes, dict[str, Any]]:
+    """The model as torch exports it to ONNX, and the inputs by their names."""
     import torch as exporter
 
     model, inputs = _torch_model(row)
@@ -93,19 +107,61 @@ def onnx(row: Network) -> Runner:
     exporter.onnx.export(
         model, tuple(inputs), file, dynamo=False, input_names=names, opset_version=17
     )
+    return file.getvalue(), {name: x.numpy() for name, x in zip(names, inputs, strict=True)}
+
+
+def onnx(row: Network) -> Runner:
+    """The exported model in ONNX Runtime at its highest level of optimisation."""
+    import onnxruntime
+
+    model, feed = _exported(row)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
-    session = onnxruntime.InferenceSession(file.getvalue(), options)
-    used = [i.name for i in session.get_inputs()]
-    feed = {name: x.numpy() for name, x in zip(names, inputs, strict=True) if name in used}
-    return lambda: session.run(None, feed)[0]
+    session = onnxruntime.InferenceSession(model, options)
+    used = {i.name: feed[i.name] for i in session.get_inputs()}
+    return lambda: session.run(None, used)[0]
+
+
+def openvino(row: Network) -> Runner:
+    """The exported model in OpenVINO, in float32 as everybody."""
+    import openvino as library
+
+    model, feed = _exported(row)
+    settings = {
+        "INFERENCE_NUM_THREADS": THREADS, "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+    }  # fmt: skip
+    compiled = library.Core().compile_model(library.Core().read_model(model), "CPU", settings)
+    request = compiled.create_infer_request()
+    used = [feed[port.any_name] for port in compiled.inputs]
+
+    def run() -> Any:
+        return request.infer(used, share_inputs=True, share_outputs=True)[0]
+
+    return run
+
+
+def jax(row: Network) -> Runner:
+    """The model over JAX's own functions, jitted with its weights as constants."""
+    import jax as library
+
+    from benchmarks import jax_layers
+
+    model = row.build(jax_layers).eval()
+    shapes = {name: vars(owner)[key].shape for name, owner, key in model.owners()}
+    jax_layers.load(model, weights_of(shapes))
+    function, inputs = library.jit(model), [library.numpy.asarray(x) for x in row.inputs()]
+    return lambda: np.asarray(function(*inputs))
 
 
 CONTESTANTS: dict[str, Callable[[Network], Runner]] = {
     "nbcomp": nbcomp,
     "numpy": numpy,
     "torch": torch,
+    "inductor": inductor,
     "onnx": onnx,
+    "openvino": openvino,
+    "jax": jax,
 }
 
 

@@ -49,6 +49,7 @@ OPTIMISATIONS = (
     Optimisation("interleave", "loop", "several vectors in flight"),
     Optimisation("parallelize", "loop", "outer loops spread over the cores"),
     Optimisation("stream", "loop", "results written past the caches"),
+    Optimisation("fetch_ahead", "loop", "rows that are added up asked for before they are needed"),
     Optimisation("tuned", "loop", "schedules that tuning found"),
     Optimisation("reuse", "plan", "memory of dead values used again"),
 )

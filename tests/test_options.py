@@ -12,7 +12,7 @@ import pytest
 import nbcomp
 from nbcomp.graph.op import Constant, Contract
 from nbcomp.levels import levels
-from nbcomp.loop.grammar import Call, For, Store, walk
+from nbcomp.loop.grammar import Call, For, Prefetch, Store, walk
 from nbcomp.options import EVERYTHING, NAMES, OPTIMISATIONS, Options
 from nbcomp.pipeline import GRAPH_PASSES, compile_for
 from nbcomp.schedule.default import SCHEDULE, schedule
@@ -144,6 +144,17 @@ def test_large_results_are_not_streamed_when_that_is_left_out() -> None:
 
     assert streams("")
     assert not streams("stream")
+
+
+def test_rows_that_are_added_are_not_asked_for_when_that_is_left_out() -> None:
+    def asks(leave: str, rows: int = 8192) -> int:
+        compiled = made(lambda x: x.sum(axis=0), nbcomp.f32[rows, 8192], leave=leave)
+        found = (s for k in compiled.kernels for s in walk(k.kernel.stages))
+        return sum(isinstance(s, Prefetch) for s in found)
+
+    assert asks("")
+    assert not asks("fetch_ahead")
+    assert not asks("", rows=64)
 
 
 def test_without_reuse_every_value_has_its_own_memory() -> None:

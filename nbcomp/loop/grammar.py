@@ -296,11 +296,15 @@ class Poll:
 
 @dataclass(frozen=True, eq=False)
 class Prefetch:
-    """Have the cache line of buffer[indices] fetched, if there is one; it means nothing."""
+    """Have the cache line of buffer[indices] fetched, if there is one; it means nothing.
+
+    near: into the first cache; else into the second, as what is needed much later.
+    """
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     location: Location | None = None
+    near: bool = True
 
 
 Stmt = (

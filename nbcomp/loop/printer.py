@@ -197,7 +197,8 @@ def _jump(stmt: Stmt) -> str:
         case Poll():
             return f"poll every {stmt.every}"
         case Prefetch():
-            return f"prefetch {stmt.buffer.name}{_index(stmt.indices)}"
+            where = "" if stmt.near else " to L2"
+            return f"prefetch{where} {stmt.buffer.name}{_index(stmt.indices)}"
     raise TypeError(f"not a simple statement: {stmt!r}")
 
 

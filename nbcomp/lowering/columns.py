@@ -28,6 +28,8 @@ from nbcomp.sizes import Size, leaves_rest
 from nbcomp.types import INT64
 
 DEEP = 8  # rows added to an accumulator while it is in a register
+PIECES = 16  # of work, that many cores may share
+ROWS = 128  # that become one in a piece, at least: what is left is added up on one core
 
 
 class Columns(Reduction):
@@ -175,7 +177,8 @@ class Columns(Reduction):
         """A reduced axis in blocks too: partial rows, then their sum."""
         space = self.group.space
         extent = space[axis]
-        blocks = min(extent, max(2, -(-32 // tasks), -(-row // BLOCK)))
+        pieces = min(-(-PIECES // tasks), extent // ROWS)
+        blocks = min(extent, max(2, pieces, -(-row // BLOCK)))
         chunk = -(-extent // blocks)
         chunk += -chunk % DEEP
         blocks = -(-extent // chunk)

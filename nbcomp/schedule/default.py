@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from nbcomp.errors import ScheduleError
-from nbcomp.loop.grammar import Call, For, Kernel, walk
+from nbcomp.loop.grammar import Call, For, Kernel, loads_of, walk
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.cores import parallelize, seconds
 from nbcomp.schedule.decisions import Decide, among, usual
-from nbcomp.schedule.innermost import interleave, unroll, vectorize
+from nbcomp.schedule.innermost import interleave, terms_together, unroll, vectorize
 from nbcomp.schedule.products import block_products
 from nbcomp.schedule.rewriting import noted
 from nbcomp.schedule.sums import block_sums
@@ -119,6 +119,30 @@ def stream(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     return kernel
 
 
+def fetch_ahead(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
+    """Ask for the rows that are added up next, where they come from memory.
+
+    The caches look ahead along a few rows at once, not along as many as are added up together.
+    """
+    for loop in [s for s in walk(kernel.stages) if isinstance(s, For)]:
+        inner = loop.body[0] if len(loop.body) == 1 else None
+        if not isinstance(inner, For) or inner.kind != "vector" or terms_together(inner) < 2:
+            continue
+        read = dict.fromkeys(e.buffer for e in loads_of(inner.body) if e.buffer.role == "input")
+        for buffer in read:
+            usually = int(buffer.nbytes >= STREAM_SHARE * machine.l3)
+            ahead = decide(f"rounds of {loop.var} asked for ahead", usually, (0, 1, 2))
+            if not ahead:
+                continue
+            try:
+                kernel = steps.prefetch(kernel, buffer.name, loop.var, ahead)
+            except ScheduleError:  # every round reads the same of it
+                continue
+            remarks.asked_ahead(kernel, buffer, loop)
+            kernel = noted(kernel, f'prefetch("{buffer.name}", "{loop.var}", {ahead})')
+    return kernel
+
+
 class Step(Protocol):
     """A step of the default schedule, named like the optimisation it is."""
 
@@ -139,4 +163,5 @@ SCHEDULE: tuple[Step, ...] = (
     interleave,
     parallelize,
     stream,
+    fetch_ahead,
 )

@@ -134,14 +134,18 @@ def interleave(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kern
 def _in_flight(loop: For) -> int:
     """How many vectors at a time."""
     weight = cost.of_body(loop.body).instructions
-    single = all(
-        not any(_depends(i, loop.var) for i in s.indices)
-        for s in walk(loop.body)
-        if isinstance(s, Accumulate)
-    )
-    if cost.has_accumulate(loop.body) and single:
+    sums = [s for s in walk(loop.body) if isinstance(s, Accumulate)]
+    if sums and not any(_depends(i, loop.var) for s in sums for i in s.indices):
         return 8 if weight <= 8 else 4 if weight <= 24 else 2
+    # rows added to one row of sums come one after the other: what counts is the weight of one
+    weight /= max(terms_together(loop), 1)
     return 4 if weight <= 6 else 2 if weight <= 16 else 1
+
+
+def terms_together(loop: For) -> int:
+    """How many terms are added to an element one after the other."""
+    sums = [s for s in loop.body if isinstance(s, Accumulate)]
+    return len(sums) // max(len({s.buffer for s in sums}), 1)
 
 
 def _depends(index: object, var: str) -> bool:

@@ -161,6 +161,13 @@ def streamed(kernel: Kernel, buffer: Buffer) -> None:
     remark("applied", "stream", reason, kernel.location)
 
 
+def asked_ahead(kernel: Kernel, buffer: Buffer, loop: For) -> None:
+    """Rows are fetched before they are needed."""
+    size = buffer.nbytes / 2**20
+    reason = f"the next rows of `{buffer.name}` ({size:,.0f} MiB) are fetched while these are added"
+    remark("applied", "prefetch", reason, _place(kernel, loop))
+
+
 def _place(kernel: Kernel, loop: For) -> Location | None:
     return loop.location or kernel.location
 

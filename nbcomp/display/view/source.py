@@ -41,6 +41,7 @@ LABELS = {
     ("copy", "analysis"): "copied",
     ("tile", "applied"): "tiled",
     ("stream", "applied"): "streamed",
+    ("prefetch", "applied"): "fetched ahead",
     ("share", "applied"): "kernel shared",
     ("attention", "applied"): "one kernel",
     ("attention", "missed"): "not one kernel",

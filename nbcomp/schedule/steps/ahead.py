@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
     Affine,
     Alloc,
+    Block,
     Buffer,
     Expr,
     For,
+    If,
     Kernel,
     Load,
     Prefetch,
     Stmt,
     Store,
+    While,
     affine,
     index_add,
     index_scale,
+    loads_of,
     loop_var,
     map_expr,
     map_stmt,
@@ -44,14 +48,17 @@ from nbcomp.sizes import Size
 from nbcomp.types import contiguous_strides
 
 HELD = 2048  # bytes of all vector registers: what is read ahead should stay there
-LINES = 16  # cache lines one iteration may ask for: as many misses as a core keeps in flight
+LINES = 16  # cache lines to ask for at once: as many misses as a core keeps in flight
+NEAR = 1 << 14  # bytes: half of a first cache
 
 
 def prefetch(kernel: Kernel, buffer: str, loop: str, ahead: int) -> Kernel:
     """`for k: S(b[k, ...])`  ->  `for k: (prefetch b[k + d, ...]; S(b[k, ...]))`, d ahead
 
-    Asks the caches for what the iteration `ahead` iterations later reads of a buffer, line by line.
-    It changes no value: beyond the end of the buffer nothing is fetched.
+    Asks the caches for what the iteration `ahead` iterations later reads of a buffer: line by line
+    where those are few, else each in the loops inside, where this iteration reads what is as far
+    from its start.  What does not fit into half of a first cache meanwhile goes to the second.  It
+    changes no value: beyond the end of the buffer nothing is fetched.
     """
     whole = buffer_named(kernel, buffer)
     if whole.role == "local":
@@ -63,16 +70,37 @@ def prefetch(kernel: Kernel, buffer: str, loop: str, ahead: int) -> Kernel:
         box = _box(kernel, found, whole)
         later = {loop: index_add(loop_var(loop), affine(ahead))}
         steps = _steps(box, whole)
+        near = ahead * math.prod(box.size) * whole.dtype.itemsize <= NEAR
         count = math.prod(-(-n // step) for n, step in zip(box.size, steps, strict=True))
         if count > LINES:
-            raise ScheduleError(
-                f"one iteration of {loop} reads {count} cache lines of {buffer}:"
-                f" more than {LINES} cannot be on their way at once"
-            )
-        asked = tuple(Prefetch(whole, place, found.location) for place in _lines(box, steps))
+            return replace(found, body=tuple(_asking(found.body, whole, later, near)))
+        asked = tuple(Prefetch(whole, place, found.location, near) for place in _lines(box, steps))
         return replace(found, body=(*substitute(asked, later), *found.body))
 
     return at(kernel, loop, change)
+
+
+def _asking(
+    body: tuple[Stmt, ...], whole: Buffer, later: Mapping[str, Expr], near: bool
+) -> Iterator[Stmt]:
+    """Statements, each after requests for what it reads of a buffer in a later iteration."""
+
+    def inside(statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(_asking(statements, whole, later, near))
+
+    for stmt in body:
+        match stmt:
+            case For() | While() | Block():
+                yield replace(stmt, body=inside(stmt.body))
+            case If():
+                yield replace(stmt, yes=inside(stmt.yes), no=inside(stmt.no))
+            case _:
+                places = {e.indices: None for e in loads_of((stmt,)) if e.buffer == whole}
+                for place in places:
+                    if any(mentions(i, loop) for i in place for loop in later):
+                        request = Prefetch(whole, place, stmt.location, near)
+                        yield from substitute((request,), later)
+                yield stmt
 
 
 def _box(kernel: Kernel, found: For, whole: Buffer) -> Region:

@@ -396,15 +396,16 @@ class MemoryEmitter(ValueEmitter):
         self.b.effect(f"call void @{name}({value}, {addresses}, {mask})")
 
     def prefetch(self, stmt: Prefetch, context: Lanes) -> None:
-        """Have a cache line fetched for reading, to stay in all caches; of several lanes, the
-        first's."""
+        """Have a cache line fetched for reading, to stay in all caches from the first or second on;
+        of several lanes, the first's."""
         place, rest = self.offset(stmt.buffer, stmt.indices, context)
         if rest or stmt.buffer.memory in self.lane_storage:
             return  # data says where: to find out would cost what is to be saved
         with self.origins.within(Construct.ADDRESS):
             address = self.gep(stmt.buffer, self.scalar_index(place, context))
         self.b.declare("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
-        self.b.effect(f"call void @llvm.prefetch.p0({address}, i32 0, i32 3, i32 1)")
+        locality = 3 if stmt.near else 2
+        self.b.effect(f"call void @llvm.prefetch.p0({address}, i32 0, i32 {locality}, i32 1)")
 
     def alloc(self, buffer: Buffer, context: Lanes) -> None:
         """Stack memory at the function's entry; inside a vector loop, one value per lane."""
