@@ -95,10 +95,10 @@ def _asking(
             case If():
                 yield replace(stmt, yes=inside(stmt.yes), no=inside(stmt.no))
             case _:
-                places = {e.indices: None for e in loads_of((stmt,)) if e.buffer == whole}
-                for place in places:
+                places = {e.indices: e for e in loads_of((stmt,)) if e.buffer == whole}
+                for place, load in places.items():
                     if any(mentions(i, loop) for i in place for loop in later):
-                        request = Prefetch(whole, place, stmt.location, near)
+                        request = Prefetch(whole, place, load.location, near)
                         yield from substitute((request,), later)
                 yield stmt
 
