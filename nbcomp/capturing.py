@@ -9,18 +9,20 @@ import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from nbcomp.errors import CaptureError, NbcompError
 from nbcomp.frontend.outputs import Outputs
-from nbcomp.frontend.result import Out, Static, Tree, leaves, resolve, with_leaves
+from nbcomp.frontend.result import Out, Static, Tree, bind, leaves, resolve, with_leaves
 from nbcomp.frontend.trace import Capture, capture
 from nbcomp.graph.ir import Graph, Node, rewrite
 from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter
 from nbcomp.ops.nn import Linear
 from nbcomp.returning import returned
+from nbcomp.runtime.plan import Guard
 from nbcomp.types import Dim, TensorType
 from nbcomp.wrapped import unwrapped
 
@@ -107,27 +109,37 @@ def export(function: Any, *spec: Any, **named: Any) -> ExportedModule:
         named, spec = dict(spec[0]) | named, ()
         if len(named) == 1 and isinstance(inner := next(iter(named.values())), Mapping):
             named = dict(inner)
-    captured = capture(_python(function), _examples(spec), _named(named))
+    python, examples, by_name = _python(function), _examples(spec), _named(named)
+    captured = capture(python, examples, by_name)
     if captured.writes:
         raise NbcompError(
             f"{captured.graph.name} writes to its arguments: it cannot be exported",
             hint="return the new arrays",
         )
-    return _exported(function, captured)
+    defaults = bind(captured.signature, examples, by_name, python)
+    given = {*captured.signature.bind(*examples, **by_name).arguments}
+    return _exported(function, captured, given, defaults)
 
 
-def _exported(function: Any, captured: Capture) -> ExportedModule:
-    inputs = inputs_of(captured)
-    own = [pair for pair in inputs if pair[1].source.kind == "argument"]
+def _exported(
+    function: Any, captured: Capture, given: set[str], arguments: Sequence[Any]
+) -> ExportedModule:
+    """given: the parameters that stay those of the program; others are read, as their defaults."""
+    inputs, names = inputs_of(captured), list(captured.signature.parameters)
+    own = [
+        (node, guard)
+        for node, guard in inputs
+        if guard.source.kind == "argument" and names[guard.source.key] in given
+    ]
     read = [pair for pair in inputs if pair not in own]
     order = list(function.state_dict()) if hasattr(function, "state_dict") else []
     read.sort(key=lambda pair: _position(pair[1].source.dotted(), order))
     own.sort(key=lambda pair: int(pair[1].source.key))
-    params = {node.name: resolve(guard.source, ()) for node, guard in read}
-    nodes = [node for node, _ in (*own, *read)]
+    params = {node.name: resolve(guard.source, arguments) for node, guard in read}
+    nodes, guards = zip(*own, *read, strict=True) if inputs else ((), ())
     result, outputs, scalars = _new_arrays(captured)
-    graph = rewrite(Graph(captured.graph.name, tuple(nodes), outputs), _as_products)
-    return ExportedModule(captured_graph(graph, result, scalars), function, params)
+    graph = rewrite(Graph(captured.graph.name, nodes, outputs), _as_products)
+    return ExportedModule(captured_graph(graph, result, scalars, guards), function, params)
 
 
 def _new_arrays(captured: Capture) -> tuple[Tree, tuple[Node, ...], frozenset[int]]:
@@ -165,11 +177,18 @@ def _position(path: str, order: list[str]) -> int:
 
 
 def captured_graph(
-    graph: Graph, result: Tree = Outputs.first, scalars: frozenset[int] = frozenset()
+    graph: Graph,
+    result: Tree = Outputs.first,
+    scalars: frozenset[int] = frozenset(),
+    guards: Sequence[Guard] = (),
 ) -> Capture:
-    """A graph as a program: one argument per input, by its name."""
+    """A graph as a program: one argument per input, by its name.
+
+    guards: how the inputs were read, where they were; those of numbers stay numbers.
+    """
     numbered = tuple(
-        replace(argument_guard(k, node), slot=k) for k, node in enumerate(graph.inputs)
+        replace(argument_guard(k, node, before), slot=k)
+        for k, (node, before) in enumerate(zip_longest(graph.inputs, guards))
     )
     parameters = [parameter(node.name or f"arg{k}") for k, node in enumerate(graph.inputs)]
     signature = inspect.Signature(parameters)

@@ -24,7 +24,7 @@ from nbcomp.options import EVERYTHING, Options
 from nbcomp.origin import Listing
 from nbcomp.provenance import Provenance, kernel_listing, provenance
 from nbcomp.record import Location, Remark, Trace
-from nbcomp.runtime import interpret
+from nbcomp.runtime import interpret, validity
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import Plan
 from nbcomp.schedule.language import Schedule
@@ -216,7 +216,7 @@ class Compiled:
     @property
     def stale(self) -> tuple[str, ...]:
         """What of the globals and helpers it counts on is not as it was, each with the reason."""
-        return tuple(interpret.changes(self.plan))
+        return tuple(validity.changes(self.plan))
 
     @cached_property
     def _by_name(self) -> dict[str, CompiledKernel]:
@@ -237,8 +237,8 @@ class Compiled:
         lengths that are open."""
         if self.plan.open is None:
             return self
-        plan = interpret.settled(self.plan, tuple(values))
-        put = partial(numbers, values=interpret.lengths(self.plan, tuple(values)))
+        plan = validity.settled(self.plan, tuple(values))
+        put = partial(numbers, values=validity.lengths(self.plan, tuple(values)))
         kernels = tuple(
             replace(k, kernel=put(k.kernel), lowered=put(k.lowered)) for k in self.kernels
         )
@@ -279,7 +279,7 @@ class Compiled:
         code, detail = status & ((1 << STATUS_BITS) - 1), status >> STATUS_BITS
         if not 0 < code <= len(known):
             return None
-        lengths = interpret.lengths(self.plan, tuple(values)) if self.plan.open and values else {}
+        lengths = validity.lengths(self.plan, tuple(values)) if self.plan.open and values else {}
         return exception(known[code - 1], detail, lengths)
 
     def leaves_to_python(self, error: Exception) -> bool:
@@ -317,12 +317,12 @@ class Compiled:
 
     def mismatch(self, values: Sequence[Any]) -> str | None:
         """Why these bound arguments are not those it was compiled for; None if they are."""
-        return interpret.mismatch(self.plan, tuple(values))
+        return validity.mismatch(self.plan, tuple(values))
 
     def differs_in_lengths_only(self, values: Sequence[Any]) -> bool:
         """Whether these bound arguments are of the types it was compiled for, open lengths
         aside."""
-        return interpret.fits_but_for_lengths(self.plan, tuple(values))
+        return validity.fits_but_for_lengths(self.plan, tuple(values))
 
     def run(self, values: Sequence[Any]) -> Any:
         """Run on bound arguments that match."""
@@ -338,7 +338,7 @@ class Compiled:
             np.copyto(resolve(source, values), outputs[index])
         result = self.capture.result
         if self.plan.open is not None:
-            result = numbers(result, interpret.lengths(self.plan, tuple(values)))
+            result = numbers(result, validity.lengths(self.plan, tuple(values)))
         return rebuild(result, outputs, values)
 
     def __repr__(self) -> str:

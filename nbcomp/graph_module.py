@@ -368,10 +368,15 @@ def inputs_of(captured: Capture) -> list[tuple[Node, Guard]]:
     return list(zip(inputs, captured.guards[: len(inputs)], strict=True))
 
 
-def argument_guard(position: int, node: Node) -> ArrayGuard:
-    """For an input that is an argument: an array of its type, in C order."""
-    strides = tuple(s * node.type.dtype.itemsize for s in contiguous_strides(node.shape))
+def argument_guard(
+    position: int, node: Node, before: Guard | None = None
+) -> ArrayGuard | ScalarGuard:
+    """For an input that is an argument: a number of the kind it was read as before, or an array of
+    its type, in C order."""
     source = Source("argument", position, name=node.name)
+    if isinstance(before, ScalarGuard):
+        return replace(before, source=source)
+    strides = tuple(s * node.type.dtype.itemsize for s in contiguous_strides(node.shape))
     return ArrayGuard(source, node.type.dtype, node.shape, strides, 0)
 
 

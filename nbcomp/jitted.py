@@ -53,7 +53,7 @@ from nbcomp.parts import (
 )
 from nbcomp.pipeline import compile_captured
 from nbcomp.record import Location, Remark
-from nbcomp.runtime import interpret
+from nbcomp.runtime import interpret, validity
 from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction, as_called
 from nbcomp.runtime.plan import WHOLE, Plan
@@ -345,7 +345,7 @@ class Jit(Callable):
         """The variant for these arguments, compiled now if it is new.  Raises `Unsupported` where
         there are as many variants as are kept."""
         with self._lock:
-            reason = self._mismatch(args, kwargs)
+            reason = self.why_compiled(self.variants, args, kwargs)
             if len(self.variants) >= VARIANTS:
                 self._make_room(reason or "")
             made = self._compiled(args, kwargs)
@@ -359,7 +359,7 @@ class Jit(Callable):
     def _make_room(self, reason: str) -> None:
         """Forget variants that no call can reach any more, as what they use has been replaced.
         Raises `Unsupported`, after a warning, if there are none."""
-        gone = [v for v in self.variants if interpret.is_replaced(v.plan)]
+        gone = [v for v in self.variants if validity.is_replaced(v.plan)]
         for variant in gone:
             self._forget(variant)
             self.variants.remove(variant)
@@ -442,12 +442,14 @@ class Jit(Callable):
             raise Unsupported(f"{self.__name__} needs a length that is left open")
         return made
 
-    def _mismatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-        """Why the newest variant does not take these arguments; None if there is none yet."""
-        if self.compiled is None:
+    def why_compiled(
+        self, variants: Sequence[Compiled], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> str | None:
+        """Why none of these variants takes a call, by the nearest; None if there are none."""
+        if not variants:
             return None
-        values = bind(self.compiled.capture.signature, args, kwargs, self.__wrapped__)
-        return self.compiled.mismatch(values)
+        values = bind(variants[-1].capture.signature, args, dict(kwargs), self.__wrapped__)
+        return validity.why_none([variant.plan for variant in variants], tuple(values))
 
     def adopt(self, old: Compiled, new: Compiled) -> None:
         """Run another compilation of the same signature in place of one of the variants."""
@@ -479,7 +481,7 @@ class Jit(Callable):
 
     def _settle(self, variant: Compiled, values: Sequence[Any]) -> None:
         """Let the native entry take these lengths of a variant, and forget those of long ago."""
-        plan = interpret.settled(variant.plan, tuple(values))
+        plan = validity.settled(variant.plan, tuple(values))
         with self._lock:
             self._native.add(plan)
             self._settled.append((variant, plan))

@@ -18,7 +18,7 @@ from nbcomp.compiled import Compiled
 from nbcomp.conditions import LEAST
 from nbcomp.frontend.session import Openings
 from nbcomp.record import remark
-from nbcomp.runtime import interpret
+from nbcomp.runtime import validity
 from nbcomp.runtime.plan import WHOLE, ArrayGuard, Plan, Source, ValueGuard
 from nbcomp.sizes import hint
 from nbcomp.types import Dim, TensorType
@@ -89,7 +89,7 @@ def _varying(variant: Compiled, values: Sequence[Any]) -> Iterator[Source]:
     for guard in variant.plan.guards:
         if isinstance(guard, ValueGuard) and type(guard.value) is int:
             with contextlib.suppress(Exception):  # whatever the user's own lookup raises
-                now = interpret.resolve(guard.source, tuple(values))
+                now = validity.resolve(guard.source, tuple(values))
                 if type(now) is int and now != guard.value:
                     yield guard.source
 
@@ -101,7 +101,7 @@ def _differing(variant: Compiled, values: Sequence[Any]) -> Iterator[tuple[Sourc
         if not isinstance(guard, ArrayGuard):
             continue
         try:
-            value = interpret.resolve(guard.source, tuple(values))
+            value = validity.resolve(guard.source, tuple(values))
         except Exception:  # whatever the user's own lookup raises
             return
         if type(value) is not np.ndarray or value.dtype != guard.dtype:

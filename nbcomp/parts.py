@@ -31,7 +31,7 @@ from nbcomp.frontend.location import location_of
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.pipeline import compile_captured
 from nbcomp.record import Location, Remark
-from nbcomp.runtime import interpret
+from nbcomp.runtime import interpret, validity
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import Guard, LengthGuard, Source, ValueGuard
 
@@ -52,7 +52,7 @@ class RecompileLimit(UserWarning):
 
 @dataclass(frozen=True)
 class Recompilation:
-    """A further variant: where, which guard of the newest one failed, and the seconds it cost."""
+    """A further variant: where, which guard of the nearest one failed, and the seconds it cost."""
 
     location: Location
     reason: str
@@ -296,7 +296,7 @@ class Region:
             self._limit()
             return None
         parts, varying = self.parts, self._varying(args)
-        reason = self.variants[-1].mismatch(args) if self.variants else None
+        reason = validity.why_none([v.plan for v in self.variants], args)
         part: Part | None = None
 
         def capture() -> Any:
@@ -360,7 +360,7 @@ class Region:
                     seen = self._values.setdefault(guard.source, set())
                     seen.add(assumed)
                     with contextlib.suppress(Exception):
-                        now = interpret.resolve(guard.source, args)
+                        now = validity.resolve(guard.source, args)
                         seen.add(len(now) if isinstance(guard, LengthGuard) else now)
         most = FIRST_VALUES if self.head.index == flow.first(self.head.instructions) else VALUES
         return frozenset(s for s, seen in self._values.items() if len(seen) >= most)

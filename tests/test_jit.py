@@ -805,3 +805,15 @@ def test_arrays_of_any_name_are_written(name: str) -> None:
     x = np.zeros(3)
     nbcomp.jit(scope["f"])(x)
     assert x.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_recompilation_is_told_by_the_nearest_variant() -> None:
+    double = nbcomp.jit(lambda x: x * 2)
+    for x in (np.ones(3, np.float32), np.ones((2, 2)), np.ones(3)):
+        double(x)
+    assert [r.reason for r in double.recompilations] == [
+        "x had dtype float32 and now has float64",
+        "x had dtype float32 and now has float64",
+    ]
+    double(np.ones((2, 3)).T)
+    assert double.recompilations[-1].reason == "x had shape (2, 2) and now has (3, 2)"

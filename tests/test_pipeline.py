@@ -55,7 +55,7 @@ def test_a_call_is_native(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("Python looked at the plan")
 
     monkeypatch.setattr("nbcomp.runtime.interpret.execute", no_call)
-    monkeypatch.setattr("nbcomp.runtime.interpret.mismatch", no_call)
+    monkeypatch.setattr("nbcomp.runtime.validity.mismatch", no_call)
     np.testing.assert_allclose(compiled(X), softmax(X), rtol=1e-14)
     np.testing.assert_allclose(compiled(x=X), softmax(X), rtol=1e-14)
 

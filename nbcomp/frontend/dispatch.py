@@ -18,11 +18,21 @@ import numpy as np
 
 from nbcomp import shapes
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.function_kinds import (
+    HINTS,
+    LIKE_ANOTHER,
+    NAMED_RESULTS,
+    ODD_LAYOUT,
+    PRODUCTS,
+    PYTHON_BOOLS,
+    TAKES_NUMBERS,
+    ZERO_D_ARRAYS,
+)
 from nbcomp.frontend.location import here, target_name
 from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.session import Session, attributed
 from nbcomp.frontend.storage import Place, Storage
-from nbcomp.frontend.tracer import Tracer, holds_traced, plain, read
+from nbcomp.frontend.tracer import Tracer, give, holds_traced, plain, read
 from nbcomp.frontend.unrolled import HINT
 from nbcomp.frontend.whole_numbers import within
 from nbcomp.graph.ir import Node
@@ -36,61 +46,6 @@ from nbcomp.sizes import Size
 MOST_CALLS = 20_000  # of NumPy's functions in one capture, as loops are unrolled
 Handler = Callable[..., Any]
 HANDLERS: dict[Any, Handler] = {}
-
-# Functions whose 0-d results are arrays; everything else hands out NumPy scalars.
-ZERO_D_ARRAYS = {
-    np.where, np.tensordot, np.full, np.zeros, np.ones, np.empty, np.array, np.asarray, np.copy,
-    np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.select, np.choose, np.piecewise,
-    np.isin, np.cov, np.roll, np.pad, np.linalg.tensordot,
-}  # fmt: skip
-NAMED_RESULTS = {
-    np.linalg.svd, np.linalg.qr, np.linalg.eig, np.linalg.eigh, np.linalg.slogdet,
-}  # fmt: skip
-PYTHON_BOOLS = {np.allclose, np.array_equal, np.array_equiv}
-# Functions whose Python numbers stay symbolic; elsewhere they are axes, sizes, orders, tolerances.
-TAKES_NUMBERS = {
-    np.where,
-    np.clip,
-    np.full,
-    np.full_like,
-    np.array,
-    np.asarray,
-    np.dot,
-    np.inner,
-    np.outer,
-}
-# Functions whose matrices are row-major, however the operands are laid out.
-PRODUCTS = {np.matmul, np.dot}
-# Functions whose results are laid out in an order of their own.
-ODD_LAYOUT = {
-    np.einsum,
-    np.take_along_axis,
-    np.linalg.qr,
-    np.linalg.svd,
-    np.linalg.inv,
-    np.linalg.solve,
-    np.linalg.eig,
-    np.linalg.cross,
-    np.cross,
-    np.nanquantile,
-    np.nanpercentile,
-    np.linspace,
-    np.logspace,
-    np.geomspace,
-}
-
-HINTS: dict[Any, str] = {
-    np.unique: "the result's shape depends on the values; sort with np.sort(x) instead",
-    np.nonzero: "the result's shape depends on the values; use the mask itself, with np.where",
-    np.flatnonzero: "the result's shape depends on the values; use the mask itself, with np.where",
-    np.argwhere: "the result's shape depends on the values; use the mask itself, with np.where",
-    np.extract: "np.where(mask, x, 0) keeps the shape",
-    np.compress: "np.where(mask, x, 0) keeps the shape",
-    np.array_equal: "(a == b).all()",
-    np.allclose: "np.isclose(a, b).all()",
-    np.vectorize: "NumPy operators on whole arrays",
-    np.apply_along_axis: "NumPy functions with axis=",
-}
 
 
 def handles(*functions: Any) -> Callable[[Handler], Handler]:
@@ -106,6 +61,8 @@ def handles(*functions: Any) -> Callable[[Handler], Handler]:
 def call(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a NumPy function on tracers and other values."""
     result = _called(session, function, args, kwargs)
+    if function in LIKE_ANOTHER:
+        give(result)
     if type(result) is Tracer and result._held is not None and not kwargs.get("out"):
         return plain(result)  # np.asarray(p) of a parameter is no parameter
     return result
@@ -122,9 +79,11 @@ def _called(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
         )
     with attributed(session.layers()) as location:
         session.unrolled.count(function, location)
+        checks = len(session.effects)
         try:
             return _dispatched(session, function, args, dict(kwargs), location)
         except Unsupported:
+            del session.effects[checks:]  # of what is not computed after all
             values = _scalars_known(session, args, kwargs)
             if values is None:
                 raise

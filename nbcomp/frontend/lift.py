@@ -190,6 +190,7 @@ class Lifter:
                 return self.lift(getattr(holder(), name), step(source, "attr", name), name)
 
             tracer._held = Held(type(value), source, attribute)
+            tracer._place.storage.model = True
         self._lifted[place] = tracer
         self._holders[id(value)] = source, holder, tracer
         return tracer

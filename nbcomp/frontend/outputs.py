@@ -18,7 +18,7 @@ from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.namespace import Namespace
 from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.objects import source_of
-from nbcomp.frontend.result import Out, Own, Record, Static, Tree, Varied, ViewOf
+from nbcomp.frontend.result import Chosen, Out, Own, Record, Static, Tree, Varied, ViewOf, choice
 from nbcomp.frontend.selection import Selection, refusal
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Storage
@@ -122,6 +122,9 @@ class Outputs:
         if type(value) is Varied:
             parts = {"value": self._tree(value.value), "tag": self._tree(value.tag)}
             return Record(value.make, parts)
+        if type(value) is Chosen:
+            parts = {"which": self._tree(value.which), "values": self._tree(value.values)}
+            return Record(choice, parts)
         if type(value) is Lazy:
             return Own(value.source)
         if id(value) in self.lifter.containers:

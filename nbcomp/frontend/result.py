@@ -75,6 +75,19 @@ class Varied:
     make: OfTag
 
 
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """One of several values of different kinds, as a run-time number tells; which: a tracer."""
+
+    which: Any
+    values: tuple[Any, ...]
+
+
+def choice(which: Any, values: tuple[Any, ...]) -> Any:
+    """The value of a place."""
+    return values[int(which)]
+
+
 Tree = Out | Own | ViewOf | Static | Record | tuple[Any, ...] | list[Any] | dict[Any, Any]
 
 

@@ -47,6 +47,7 @@ class Storage:
     at a place known at run time only; it can be read while nobody writes to either.  choices: the
     storages this one may be, which only the way taken at run time tells; it can be read while
     nobody writes to any of those that are still there.  chosen: the storages that may be this one.
+    model: a model was given it, or it is a parameter of one (see `tracer.EXTRA_METHODS`).
     """
 
     node: Node
@@ -60,6 +61,7 @@ class Storage:
     choices: WeakSet[Storage] = field(default_factory=WeakSet)
     chosen: WeakSet[Storage] = field(default_factory=WeakSet)
     stale: bool = False  # what it may be was written to
+    model: bool = False
 
     def __post_init__(self) -> None:
         self._seen = self.view_of.version if self.view_of is not None else 0

@@ -27,6 +27,7 @@ from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.whole_numbers import FUNCTIONS, checked, is_counting
 from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Input
 from nbcomp.ops.operand import constant
 from nbcomp.runtime.plan import Source
 from nbcomp.sizes import is_open
@@ -84,7 +85,7 @@ class Tracer:
         if self._held is not None:
             return self._held.kind
         python = None if self._python is MixedBool else self._python
-        return python or (self._type.dtype.type if self._scalar else _kind(self))
+        return python or _kind(self)
 
     @property
     def dtype(self) -> DType:
@@ -243,7 +244,7 @@ class Tracer:
         if self._held is not None and name in vars(self._held.kind) and name[0] != "_":
             return self._held.attribute(name)
         extra = EXTRA_METHODS.get()
-        if extra is not None and name in extra:
+        if extra is not None and name in extra and (self._held or _kind(self) is extra.kind):
             return functools.partial(extra[name], self)
         if name in METHODS:
             function = getattr(np, name)
@@ -344,15 +345,38 @@ def plain(tracer: Tracer) -> Tracer:
 
 
 def _kind(tracer: Tracer) -> type:
-    """The class of an array that is no scalar: where arrays have further methods, theirs, but for
-    those that the program finds in objects and variables."""
-    extra, read = EXTRA_METHODS.get(), tracer._place.storage.read
+    """The class of an array: where arrays have further methods, theirs, but for numbers, for those
+    that the program finds in objects and variables, and for what NumPy makes of no array."""
+    extra, storage = EXTRA_METHODS.get(), tracer._place.storage
+    if tracer._scalar:
+        return tracer._type.dtype.type
     if extra is None:
         return np.ndarray
-    if read is None:
-        return extra.kind
-    given = read.source.kind == "argument" and all(how == "item" for how, _ in read.source.path)
-    return extra.kind if given else np.ndarray
+    if storage.read is not None and not storage.model:
+        source = storage.read.source
+        given = source.kind == "argument" and all(how == "item" for how, _ in source.path)
+        return extra.kind if given else np.ndarray
+    return extra.kind if storage.model or _is_computed(tracer) else np.ndarray
+
+
+def _is_computed(tracer: Tracer) -> bool:
+    """Whether an array is made of others that the program was given, or of a model's."""
+    waiting, seen = [tracer._place.storage.node], set[Node]()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node.op, Input) or node in tracer._session.given:
+            return True
+        if node not in seen:
+            seen.add(node)
+            waiting += node.inputs
+    return False
+
+
+def give(value: Any) -> None:
+    """Note that a model is given this array, whatever it is made of."""
+    if type(value) is Tracer and not value._scalar:
+        value._place.storage.model = True
+        value._session.given.add(value._place.storage.node)
 
 
 def shape_of(tracer: Tracer) -> tuple[int, ...]:

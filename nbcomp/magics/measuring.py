@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from types import CellType, FunctionType
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,16 @@ from nbcomp.display.bundle import Report
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.view import SECTIONS
-from nbcomp.frontend.result import bind, resolve
-from nbcomp.magics.recording import Call, breaks_of, is_compiled, parts_of
+from nbcomp.frontend.result import resolve
+from nbcomp.magics.plain import plain
+from nbcomp.magics.recording import Call, breaks_of, parts_of
 from nbcomp.magics.repeatable import effect_of
 from nbcomp.measure.arguments import Elsewhere, kept, twin
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare, errors
 from nbcomp.measure.differences import differences
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import SIZES, Scaling, scaling
+from nbcomp.measure.surroundings import Surroundings
 from nbcomp.record import Location
 
 INTERRUPTED = "interrupted: what had not been measured by then is missing"
@@ -244,10 +246,7 @@ def _again(call: Call) -> tuple[str, ...]:
     """Why a function that was compiled before had to be compiled again for this call."""
     variants = list(call.function.variants)
     position = variants.index(call.compiled) if call.compiled in variants else 0
-    if not position:
-        return ()
-    values = bind(call.compiled.capture.signature, call.args, call.kwargs)
-    why = variants[position - 1].mismatch(values)
+    why = call.function.why_compiled(variants[:position], call.args, call.kwargs)
     return (f"compiled again, because {why}",) if why else ()
 
 
@@ -308,7 +307,9 @@ def _left_to_python(call: Call, level: str, error: Exception) -> LevelCheck:
 
 def check_parts(call: Call) -> Iterator[LevelCheck]:
     """Run each level of each part on what it is given when the call is made once more, against the
-    graph that was captured; then the answer of the whole against Python's."""
+    graph that was captured; then the answer of the whole, and what it wrote, against Python's.
+
+    What the two calls write to besides their arguments is afterwards as it was."""
     found: list[LevelCheck] = []
     seen: set[int] = set()
 
@@ -318,11 +319,21 @@ def check_parts(call: Call) -> Iterator[LevelCheck]:
             seen.add(id(variant))
             found.extend(_levels_of_part(variant, args, f"part at line {region.location.line}"))
 
+    around, reference = Surroundings(call.function.__wrapped__), plain(call.function)
     ours, theirs = twin((call.args, call.kwargs)), twin((call.args, call.kwargs))
-    got = call.function.parts.observed(observe)(*ours[0], **ours[1])
-    wanted = plain(call.function)(*theirs[0], **theirs[1])
+    try:
+        with redirect_stdout(StringIO()):  # it has been printed once
+            got = twin(call.function.parts.observed(observe)(*ours[0], **ours[1]))
+            written = around.copies()
+            around.again()
+            wanted = reference(*theirs[0], **theirs[1])
+        differing = differences(got, wanted) + differences(ours, theirs, "arguments")
+        for name, array in around.arrays.items():
+            differing += differences(written[name], array, name)
+    finally:
+        around.again()
     yield from found
-    worst = Comparison(differences(got, wanted) + differences(ours, theirs, "arguments"))
+    worst = Comparison(differing)
     yield LevelCheck("all parts, with Python between them", worst.ulp, worst.problem)
 
 
@@ -347,51 +358,3 @@ def _arrays_of(value: Any) -> list[Any]:
     if isinstance(value, tuple | list):
         return [a for v in value for a in _arrays_of(v)]
     return [value] if isinstance(value, np.ndarray | np.generic | int | float) else []
-
-
-def plain(function: Any) -> Callable[..., Any]:
-    """The Python function of a compiled one, calling the Python functions of its compiled helpers.
-
-    Otherwise the comparison would not be with NumPy.
-    """
-    plain_function: Callable[..., Any] = _Plain().value(function)
-    return plain_function
-
-
-class _Plain:
-    """Copies of functions whose globals and closures hold Python functions for compiled ones."""
-
-    def __init__(self) -> None:
-        self.copies: dict[int, FunctionType] = {}
-        self.namespaces: dict[int, dict[str, Any]] = {}
-
-    def value(self, value: Any) -> Any:
-        """A function's plain form; any other value itself."""
-        if is_compiled(value):
-            value = value.__wrapped__
-        elif not (isinstance(value, FunctionType) and id(value.__globals__) in self.namespaces):
-            return value
-        return self.copy(value) if isinstance(value, FunctionType) else value
-
-    def copy(self, python: FunctionType) -> FunctionType:
-        """The function over plain globals and closure variables."""
-        variables = self.namespace(python.__globals__)
-        if id(python) in self.copies:
-            return self.copies[id(python)]
-        old = python.__closure__ or ()
-        cells = tuple(CellType() for _ in old)
-        new = FunctionType(python.__code__, variables, python.__name__, python.__defaults__, cells)
-        new.__kwdefaults__ = python.__kwdefaults__
-        self.copies[id(python)] = new
-        for cell, original in zip(cells, old, strict=True):
-            with suppress(ValueError):  # a variable that has no value yet
-                cell.cell_contents = self.value(original.cell_contents)
-        return new
-
-    def namespace(self, variables: dict[str, Any]) -> dict[str, Any]:
-        """The globals as they are now, with plain functions."""
-        if id(variables) not in self.namespaces:
-            self.namespaces[id(variables)] = copy = dict(variables)
-            for name, value in variables.items():
-                copy[name] = self.value(value)
-        return self.namespaces[id(variables)]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.measure.differences import leaves
+from nbcomp.measure.surroundings import codes
 
 # Of Python's functions, those that only compute.
 PURE: set[Any] = {abs, all, any, divmod, isinstance, len, max, min, pow, repr, round, sorted, sum}
@@ -66,19 +67,11 @@ def _effects(function: Any, seen: set[Any]) -> Iterator[str]:
     for name, cell in zip(own.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # it has no value yet
             variables[name] = cell.cell_contents
-    codes = list(_codes(own))
-    writes = any(_writes(code) for code in codes)
-    for code in codes:
+    within = list(codes(own))
+    writes = any(_writes(code) for code in within)
+    for code in within:
         for name, effect in _effects_of_code(code, set(own.co_freevars)):
             yield from [effect] if effect else _effects_of_value(name, variables, writes, seen)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A function's code and that of all functions in it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
 
 
 def _writes(code: CodeType) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from nbcomp.errors import NbcompError
-from nbcomp.magics.measuring import plain
+from nbcomp.magics.plain import plain
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.recording import Call
 

@@ -31,7 +31,7 @@ from nbcomp.measure.memory_plan import memory_plan, step_names
 from nbcomp.measure.roofline import KernelFigures, Limits, LineCost, Memory, Numbers
 from nbcomp.measure.timing import Neighbours, Timing, no_collection, quietly, timing_of
 from nbcomp.record import Location
-from nbcomp.runtime import interpret, pool
+from nbcomp.runtime import interpret, pool, validity
 from nbcomp.runtime.plan import HostStep, Step
 
 ROUNDS = 400  # runs of the whole program at most
@@ -92,7 +92,7 @@ def _samples(
     given = (tuple(args), dict(kwargs))
     copies = twin(given) if writes else given
     values = bind(compiled.capture.signature, copies[0], copies[1])
-    if why := interpret.mismatch(plan, values):
+    if why := validity.mismatch(plan, values):
         raise NbcompError(f"{compiled.name} was compiled for other arguments: {why}")
     frame = interpret.framed(plan, values)
     runs = [nothing(), *(interpret.prepared(step, frame) for step in plan.steps)]

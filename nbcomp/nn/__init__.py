@@ -52,7 +52,7 @@ from nbcomp.nn.layers import (
     Linear,
     Unflatten,
 )
-from nbcomp.nn.module import Module, StateMismatch
+from nbcomp.nn.module import Module, StateMismatch, named_as_called
 from nbcomp.nn.normalization import (
     BatchNorm1d,
     BatchNorm2d,
@@ -163,3 +163,7 @@ __all__ = [
     "functional",
     "init",
 ]
+
+for _layer in list(vars().values()):
+    if isinstance(_layer, type) and issubclass(_layer, Module):
+        named_as_called(_layer)

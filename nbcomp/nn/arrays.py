@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from nbcomp.frontend.tracer import EXTRA_METHODS, ExtraMethods
+from nbcomp.frontend.tracer import EXTRA_METHODS, ExtraMethods, give
 
 METHODS = ExtraMethods()  # of arrays inside `forward`, filled by `functional`
 
@@ -26,6 +26,9 @@ class Tensor(np.ndarray[Any, Any]):
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else super().__array_wrap__(array, context, return_scalar)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return as_tensors(super().__array_function__(function, types, args, kwargs))
 
     @staticmethod
     def __nbcomp_call__(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -83,29 +86,33 @@ def leave(token: Token[Any]) -> None:
 
 
 def as_tensors(value: Any) -> Any:
-    """NumPy arrays, also in tuples, lists and dicts, as `Tensor`s over the same memory."""
-    return _mapped(value, np.ndarray, lambda array: array.view(Tensor))
+    """NumPy arrays, also in tuples, lists and dicts, as `Tensor`s over the same memory; those of
+    a program that is captured, as what a model is given."""
+    return _mapped(value, _as_tensor)
+
+
+def _as_tensor(leaf: Any) -> Any:
+    give(leaf)
+    return leaf.view(Tensor) if type(leaf) is np.ndarray else leaf
 
 
 def as_arrays(value: Any) -> Any:
     """Tensors, also in tuples, lists and dicts, as plain NumPy arrays over the same memory."""
-    return _mapped(value, Tensor, lambda tensor: tensor.view(np.ndarray))
+    return _mapped(value, lambda leaf: leaf.view(np.ndarray) if type(leaf) is Tensor else leaf)
 
 
-def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """What changes nothing gives the very same object."""
-    if type(value) is kind:
-        return change(value)
     if type(value) in (tuple, list):
-        parts = [_mapped(v, kind, change) for v in value]
+        parts = [_mapped(v, change) for v in value]
         same = all(a is b for a, b in zip(parts, value, strict=True))
         return value if same else type(value)(parts)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_mapped(v, kind, change) for v in value))
+        return type(value)(*(_mapped(v, change) for v in value))
     if type(value) is dict:
-        entries = {k: _mapped(v, kind, change) for k, v in value.items()}
+        entries = {k: _mapped(v, change) for k, v in value.items()}
         return value if all(entries[k] is value[k] for k in value) else entries
-    return value
+    return change(value)
 
 
 DESCRIBING = ("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides")

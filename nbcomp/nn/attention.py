@@ -13,6 +13,7 @@ from nbcomp.nn import functional as F
 from nbcomp.nn import init
 from nbcomp.nn.arrays import Parameter
 from nbcomp.nn.containers import ModuleList
+from nbcomp.nn.inputs import check_last
 from nbcomp.nn.layers import Dropout, Linear
 from nbcomp.nn.module import Module
 from nbcomp.nn.normalization import LayerNorm
@@ -77,6 +78,8 @@ class MultiheadAttention(Module):
         """
         if self.dropout and self.training:
             query = F.dropout(query, self.dropout, True)  # says what it has to
+        for x, size in ((query, self.embed_dim), (key, self.kdim), (value, self.vdim)):
+            check_last(self, x, size)
         alone = len(query.shape) == 2
         if alone:
             query, key, value = (np.expand_dims(x, 0) for x in (query, key, value))

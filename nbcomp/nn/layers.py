@@ -10,6 +10,7 @@ import numpy as np
 from nbcomp.nn import functional as F
 from nbcomp.nn import init
 from nbcomp.nn.arrays import Parameter
+from nbcomp.nn.inputs import check_last
 from nbcomp.nn.module import Module
 
 
@@ -38,6 +39,7 @@ class Linear(Module):
 
     def forward(self, x: Any) -> Any:
         """(..., in_features) → (..., out_features)"""
+        check_last(self, x, self.in_features)
         return F.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -68,6 +70,8 @@ class Bilinear(Module):
 
     def forward(self, x1: Any, x2: Any) -> Any:
         """(..., in1_features), (..., in2_features) → (..., out_features)"""
+        check_last(self, x1, self.in1_features)
+        check_last(self, x2, self.in2_features)
         return F.bilinear(x1, x2, self.weight, self.bias)
 
     def extra_repr(self) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -323,6 +324,24 @@ class Module:
             return f"{type(self).__name__}({extra})"
         lines = [*extra.splitlines(), *children]
         return f"{type(self).__name__}(\n" + "".join(f"  {line}\n" for line in lines) + ")"
+
+
+def named_as_called(cls: type[Module]) -> None:
+    """Let errors name this class, not a private one that it has its methods of."""
+    for name in ("__init__", "forward"):
+        method = getattr(cls, name)
+        if name not in vars(cls) and method.__qualname__.startswith("_"):
+            setattr(cls, name, _renamed(method, f"{cls.__qualname__}.{name}"))
+
+
+def _renamed(method: FunctionType, qualname: str) -> FunctionType:
+    """The same function under another name."""
+    code, variables, defaults = method.__code__, method.__globals__, method.__defaults__
+    made = FunctionType(code, variables, method.__name__, defaults, method.__closure__)
+    for attribute in ("__doc__", "__module__", "__annotations__", "__kwdefaults__"):
+        setattr(made, attribute, getattr(method, attribute))
+    made.__qualname__ = qualname
+    return made
 
 
 def _indented(text: str) -> str:

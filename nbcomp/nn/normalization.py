@@ -9,6 +9,7 @@ import numpy as np
 
 from nbcomp.nn import functional as F
 from nbcomp.nn.arrays import Parameter
+from nbcomp.nn.inputs import check_channels, check_last
 from nbcomp.nn.module import Module
 
 
@@ -37,6 +38,7 @@ class LayerNorm(Module):
 
     def forward(self, x: Any) -> Any:
         """(..., *normalized_shape) → the same"""
+        check_last(self, x, *self.normalized_shape)
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -62,6 +64,7 @@ class RMSNorm(Module):
 
     def forward(self, x: Any) -> Any:
         """(..., *normalized_shape) → the same"""
+        check_last(self, x, *self.normalized_shape)
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
@@ -108,9 +111,7 @@ class _BatchNorm(Module):
         if len(x.shape) not in self.ranks:
             ranks = " or ".join(map(str, self.ranks))
             raise ValueError(f"{type(self).__name__} takes {ranks} axes, not an x of {x.shape}")
-        if x.shape[1] != self.num_features:
-            name = type(self).__name__
-            raise ValueError(f"{name}({self.num_features}) got {x.shape[1]} channels: {x.shape}")
+        check_channels(self, x, self.num_features)
         momentum: Any = self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked[...] += 1
@@ -166,6 +167,7 @@ class GroupNorm(Module):
 
     def forward(self, x: Any) -> Any:
         """(batch, num_channels, ...) → the same"""
+        check_channels(self, x, self.num_channels)
         return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -197,6 +199,8 @@ class _InstanceNorm(_BatchNorm):
             if self.training:
                 raise NotImplementedError("statistics of instances are not learned here")
             return super().forward(x)
+        if self.weight is not None:
+            check_channels(self, x, self.num_features)
         return F.instance_norm(x, self.weight, self.bias, self.eps)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from nbcomp.nn import functional as F
 from nbcomp.nn import init
 from nbcomp.nn.function import Described, function
+from nbcomp.nn.inputs import check_axes, check_last
 from nbcomp.nn.module import Module
 from nbcomp.ops.recurrent import Recurrent
 
@@ -29,16 +30,6 @@ def recurrent(
 def _zeros(x: Any, *shape: int) -> Any:
     """An initial state of x's dtype."""
     return np.zeros_like(x, shape=shape)
-
-
-def _check(layer: Module, x: Any, wanted: str, axes: tuple[int, ...]) -> None:
-    """Raise for what is no input of a recurrent layer: TypeError for what is no array, ValueError
-    for an array of another number of axes."""
-    name = type(layer).__name__
-    if not hasattr(x, "shape"):
-        raise TypeError(f"{name} takes an array of shape {wanted}, not {type(x).__name__}")
-    if len(x.shape) not in axes:
-        raise ValueError(f"{name} takes an array of shape {wanted}, not {tuple(x.shape)}")
 
 
 # ---------------------------------------------------------------------------------- sequences
@@ -86,7 +77,8 @@ class _Recurrent(Module):
         the shape (layers · directions, batch, hidden_size); an LSTM's is a pair of them.
         """
         order = "batch, steps" if self.batch_first else "steps, batch"
-        _check(self, x, f"({order}, input_size) or (steps, input_size)", (2, 3))
+        check_axes(self, x, f"({order}, input_size) or (steps, input_size)", (2, 3))
+        check_last(self, x, self.input_size)
         alone = len(x.shape) == 2
         if alone:
             x = np.expand_dims(x, 1)
@@ -144,12 +136,28 @@ class _Recurrent(Module):
 class RNN(_Recurrent):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it."""
 
-    def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
-        self.nonlinearity = nonlinearity
-        if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
-        self.kind = nonlinearity
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = np.float32,
+    ) -> None:
+        self.kind = self.nonlinearity = _nonlinearity(nonlinearity)
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype
+        )
+
+
+def _nonlinearity(name: str) -> str:
+    if name not in ("tanh", "relu"):
+        raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {name!r}")
+    return name
 
 
 class LSTM(_Recurrent):
@@ -191,7 +199,8 @@ class _Cell(Module):
 
     def forward(self, x: Any, state: Any = None) -> Any:
         """(batch, input_size) or (input_size,) → the new state, of the shape (..., hidden_size)."""
-        _check(self, x, "(batch, input_size) or (input_size,)", (1, 2))
+        check_axes(self, x, "(batch, input_size) or (input_size,)", (1, 2))
+        check_last(self, x, self.input_size)
         if state is None:
             state = (_zeros(x, *x.shape[:-1], self.hidden_size),) * int(self.states)
         states = state if isinstance(state, tuple | list) else (state,)
@@ -210,12 +219,16 @@ class _Cell(Module):
 class RNNCell(_Cell):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it."""
 
-    def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
-        self.nonlinearity = nonlinearity
-        if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
-        self.kind = nonlinearity
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        dtype: Any = np.float32,
+    ) -> None:
+        self.kind = self.nonlinearity = _nonlinearity(nonlinearity)
+        super().__init__(input_size, hidden_size, bias, dtype)
 
 
 class LSTMCell(_Cell):

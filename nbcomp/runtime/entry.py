@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import interpret
+from nbcomp.runtime import interpret, validity
 from nbcomp.runtime import layout as at
 from nbcomp.runtime.callable import Callable as CallableObject
 from nbcomp.runtime.emit import address, fill
@@ -210,7 +210,7 @@ def _python(name: str, doc: str | None, record: _Record) -> Callable[..., Any]:
         values = _bound(record.signature, args, kwargs)
         if values is not None:
             for variant in record.variants:
-                if interpret.matches(variant.plan, values):
+                if validity.matches(variant.plan, values):
                     return _run(record, variant.plan, values)
         return record.slow_path(args, kwargs)
 

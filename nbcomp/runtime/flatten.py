@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.runtime import interpret, memory, pool
 from nbcomp.runtime import layout as at
+from nbcomp.runtime import memory, pool, validity
 from nbcomp.runtime.emit import Struct, address, fill
 from nbcomp.runtime.plan import (
     KEPT,
@@ -293,7 +293,7 @@ class Variant:
             return {"op": at.HAS_BITS, "first": id(kind), "second": self._kept(value), "low": count}
         if kind in _PLAIN:
             return {"op": at.EQUALS, "first": id(kind), "second": self._kept(value)}
-        return {"op": at.SATISFIES, "first": self._kept(partial(interpret.same, value))}
+        return {"op": at.SATISFIES, "first": self._kept(partial(validity.same, value))}
 
     def _length_check(self, guard: LengthGuard) -> dict[str, int]:
         if guard.type is dict:
@@ -305,10 +305,10 @@ class Variant:
         """Ranges of arrays that must not overlap; empty arrays overlap nothing."""
         rows = []
         for pair in self.plan.disjoint:
-            one, two = (interpret.array_guard(self.plan, i) for i in pair)
+            one, two = (validity.array_guard(self.plan, i) for i in pair)
             if 0 in map(hint, (*one.shape, *two.shape)):
                 continue
-            (low, high), (other_low, other_high) = interpret.extent(one), interpret.extent(two)
+            (low, high), (other_low, other_high) = validity.extent(one), validity.extent(two)
             rows.append(
                 {
                     "slot": one.slot,

@@ -20,7 +20,7 @@ from nbcomp.lowering.program import LibraryStep
 from nbcomp.measure.arguments import kept, twin
 from nbcomp.measure.comparison import coarsest
 from nbcomp.measure.timing import quietly
-from nbcomp.runtime import interpret
+from nbcomp.runtime import interpret, validity
 
 Array = np.ndarray[Any, Any]
 
@@ -59,7 +59,7 @@ def _run(compiled: Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     given = (tuple(args), dict(kwargs))
     copies = twin(given) if compiled.capture.writes else given
     values = bind(compiled.capture.signature, copies[0], copies[1])
-    if why := interpret.mismatch(plan, values):
+    if why := validity.mismatch(plan, values):
         raise NbcompError(f"{compiled.name} was compiled for other arguments: {why}")
     frame = interpret.framed(plan, values)
     steps = iter(plan.steps)

@@ -20,7 +20,7 @@ from nbcomp.display.payload import MIME
 from nbcomp.graph.ir import Graph, rewrite
 from nbcomp.graph.op import REGISTRY
 from nbcomp.magics import measuring
-from nbcomp.magics.measuring import plain
+from nbcomp.magics.plain import plain
 from nbcomp.magics.recording import is_compiled
 
 SOFTMAX = """\

@@ -93,3 +93,64 @@ def test_a_report_leaves_the_arrays_as_they_were() -> None:
     assert report.comparison.agrees
     assert not any(c.problem for c in report.checks)
     np.testing.assert_array_equal(holder.r, before)
+
+
+TOTALS, SEEN, STATE = np.zeros(4, np.float32), [1], {"calls": 0}
+COUNT, DRAWN = 0, np.random.default_rng(3)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.calls, self.sums = 0, np.zeros(4, np.float32)
+
+
+COUNTER = Counter()
+
+
+def in_parts(x: Any) -> Any:
+    """It writes to whatever there is to write to, between parts and in them."""
+    global COUNT
+    y = x * 2
+    print("once", float(y.sum()))
+    TOTALS[...] = TOTALS + y
+    COUNT += 1
+    COUNTER.calls += 1
+    COUNTER.sums += y
+    SEEN.append(float(y[1]))
+    STATE["calls"] = STATE["calls"] + 1
+    return y + TOTALS + DRAWN.random() + np.random.random()
+
+
+def state() -> Any:
+    return COUNT, COUNTER.calls, list(SEEN), dict(STATE), TOTALS.tolist(), COUNTER.sums.tolist()
+
+
+def test_a_function_in_parts_is_checked_without_a_trace(capsys: Any) -> None:
+    compiled = nbcomp.jit(in_parts)
+    value = compiled(X)
+    assert compiled.breaks
+    before, drawn = state(), DRAWN.bit_generator.state
+    capsys.readouterr()
+    report = report_on(Call(compiled, (X,), {}, value), Options(timed=False, check=True))
+    assert report.checks
+    assert [c.problem for c in report.checks if c.problem] == []
+    assert state() == before
+    assert DRAWN.bit_generator.state == drawn
+    assert capsys.readouterr().out == ""
+
+
+def test_what_parts_write_elsewhere_is_compared(monkeypatch: Any) -> None:
+    compiled = nbcomp.jit(in_parts)
+    value = compiled(X)
+
+    def other(function: Any) -> Any:
+        def changed(x: Any) -> Any:
+            result = function.__wrapped__(x)
+            TOTALS[2] += 1
+            return result
+
+        return changed
+
+    monkeypatch.setattr("nbcomp.magics.measuring.plain", other)
+    report = report_on(Call(compiled, (X,), {}, value), Options(timed=False, check=True))
+    assert "TOTALS" in report.checks[-1].problem

@@ -101,3 +101,28 @@ WEIGHT = np.ones(2, np.float32)
 
 def sum_(x: Any) -> Any:
     return x + WEIGHT
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "words"),
+    [
+        (lambda: nn.Linear(5, 4), (3, 6), r"Linear\(in_features=5.*\(..., 5\), not \(3, 6\)"),
+        (lambda: nn.LayerNorm(5), (3, 6), r"LayerNorm\(\(5,\).*\(..., 5\), not \(3, 6\)"),
+        (lambda: nn.LayerNorm((2, 5)), (5,), r"LayerNorm.*\(..., 2, 5\), not \(5,\)"),
+        (lambda: nn.RMSNorm(5), (3, 6), r"RMSNorm.*\(..., 5\), not \(3, 6\)"),
+        (lambda: nn.GroupNorm(2, 4), (3, 6), r"GroupNorm\(4\) got 6 channels: \(3, 6\)"),
+        (lambda: nn.LSTM(5, 3), (2, 1, 6), r"LSTM\(5, 3\).*\(..., 5\), not \(2, 1, 6\)"),
+        (lambda: nn.GRUCell(5, 3), (2, 6), r"GRUCell\(5, 3\).*\(..., 5\), not \(2, 6\)"),
+    ],
+)
+def test_another_width_is_told_in_the_words_of_the_layer(make: Any, shape: Any, words: str) -> None:
+    layer, x = make(), np.zeros(shape, np.float32)
+    for program in (layer, nbcomp.jit(layer)):
+        with pytest.raises(ValueError, match=words):
+            program(x)
+
+
+@pytest.mark.parametrize("name", ["Conv2d", "ConvTranspose1d", "MaxPool2d", "BatchNorm1d", "LSTM"])
+def test_errors_name_the_layer_that_was_called(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}.__init__\(\) got an unexpected keyword"):
+        getattr(nn, name)(3, 2, 2, kernel=1)

@@ -495,3 +495,21 @@ def test_a_function_of_layers_by_itself(function: Any, shapes: list[Any]) -> Non
     jitted = nbcomp.jit(function)
     np.testing.assert_allclose(jitted(*args), function(*args), rtol=1e-5, atol=1e-6)
     assert jitted.compiled is not None
+
+
+SCALE, COUNT, FACTOR = 2.5, 3, np.float32(2)
+
+
+def test_an_exported_program_takes_the_numbers_that_it_reads() -> None:
+    def function(x: Any, shift: float = 1.5) -> Any:
+        return x * SCALE * shift + COUNT * FACTOR
+
+    x = np.arange(4.0)
+    exported = nbcomp.export(function, nbcomp.f64[4])
+    assert list(exported.params) == ["shift", "SCALE", "COUNT", "FACTOR"]
+    np.testing.assert_array_equal(exported(x, *exported.params.values()), function(x))
+    np.testing.assert_array_equal(exported(x, 2.0, 1.0, 4, np.float32(3)), x * 2 + 12)
+    given = nbcomp.export(function, nbcomp.f64[4], 2.0)
+    np.testing.assert_array_equal(given(x, 3.0, *given.params.values()), function(x, 3.0))
+    with pytest.raises(NbcompError, match="not float"):
+        exported(x, 2.0, 1.0, 4.5, np.float32(3))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nbcomp.runtime import interpret
+from nbcomp.runtime import validity
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import (
     MISSING,
@@ -32,7 +32,7 @@ def accepts(plan: Plan, *args: Any) -> bool:
     function = NativeFunction("f", None, lambda args, kwargs: "refused")
     function.add(plan)
     native = not isinstance(function.callable(*args), str)
-    assert native == interpret.matches(plan, args), interpret.mismatch(plan, args)
+    assert native == validity.matches(plan, args), validity.mismatch(plan, args)
     return native
 
 
@@ -304,7 +304,7 @@ def test_ranges_that_must_not_overlap() -> None:
     ],
 )
 def test_the_reason_is_in_the_users_words(guard: Guard, value: Any, reason: str) -> None:
-    told = interpret.mismatch(guarded_plan(guard), (value,))
+    told = validity.mismatch(guarded_plan(guard), (value,))
     assert told is not None
     assert reason in told
 
@@ -319,7 +319,7 @@ def test_sources_are_described_as_the_user_writes_them() -> None:
 
 def test_wrong_number_of_arguments_is_a_reason() -> None:
     plan = guarded_plan(ValueGuard(argument(0), 1))
-    assert interpret.mismatch(plan, (1, 2)) == "it was compiled for 1 arguments, not 2"
+    assert validity.mismatch(plan, (1, 2)) == "it was compiled for 1 arguments, not 2"
 
 
 class Looked:

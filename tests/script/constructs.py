@@ -320,3 +320,22 @@ def _short_lists(m: Any) -> Any:
         for di, dj in [(0, 1), (1, 0)]:
             s += m[(i + di) % m.shape[0], dj] * (1.0, 2.0, 4.0)[i]
     return s
+
+
+@construct("generator expressions in `sum`, `min`, `max`, `any`, `all`", X)
+def _generators(x: Any) -> Any:
+    squares = sum(v * v for v in x if v > 0)
+    largest = max((x[i] - x[i - 1] for i in range(1, len(x))), default=0.0)
+    pairs = sum(a * b for a in x for b in x if a < b)
+    return squares, largest, pairs, any(v > 1 for v in x), all(v < 9 for v in x)
+
+
+@construct("what is returned is a tuple on one way, None or another tuple on another", X, 0.5)
+def _tuple_or_none(x: Any, target: Any) -> Any:
+    for i in range(len(x)):
+        for j in range(i + 1, len(x)):
+            if x[i] + x[j] == target:
+                return i, j, x[i]
+        if x[i] > 100:
+            return i, "large"
+    return None

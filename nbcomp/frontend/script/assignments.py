@@ -20,6 +20,7 @@ from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.values import (
     Computed,
     Either,
+    GeneratorOf,
     NotElements,
     Rows,
     Scalar,
@@ -98,8 +99,9 @@ class Assignments(Calls):
 
     def bind(self, name: str, value: Any) -> None:
         """A variable's new value."""
-        if isinstance(value, View | Computed):
-            value = self.frozen(value) if is_array(value) else self.scalar_of(value)
+        if isinstance(value, View | Computed | GeneratorOf):
+            array = isinstance(value, View | Computed) and not is_array(value)
+            value = self.scalar_of(value) if array else self.frozen(value)
         if isinstance(value, Scalar | Either):
             variable = self.memory(name, value.ways)
             self.put(variable, value)

@@ -25,6 +25,7 @@ from nbcomp.frontend.script.values import (
     PY_FLOAT,
     PY_INT,
     Either,
+    GeneratorOf,
     Kind,
     LocalFunction,
     Method,
@@ -90,6 +91,8 @@ class Calls(Mathematics):
         if type(getattr(function, "__self__", None)) is dict and not named:
             return self.of_dict(function, args)
         function = self.original(function)
+        if args and isinstance(args[0], GeneratorOf):
+            return self.used_up(function, args, named)
         if isinstance(function, types.MethodType):
             return self.called(function.__func__, [function.__self__, *args], named, node)
         if isinstance(function, types.FunctionType) and not _is_library(function):
@@ -100,9 +103,15 @@ class Calls(Mathematics):
             and (found := self.of_arrays(function, scalars, named)) is not NotImplemented
         ):
             return found
+        if function is zip and named.keys() == {"strict"}:
+            return ZipOf(tuple(scalars), bool(named["strict"]))
         if not named and (found := self.builtin(function, scalars)) is not NotImplemented:
             return found
         return self.other(function, scalars, named, node)
+
+    @abstractmethod
+    def used_up(self, function: Any, args: list[Any], named: dict[str, Any]) -> Any:
+        """What a function makes of all that a generator expression gives."""
 
     def of_dict(self, method: Any, args: list[Any]) -> Any:
         """A method that reads a dict, whose keys are known."""
@@ -386,10 +395,10 @@ class EnumerateOf:
 
 
 class ZipOf:
-    """`zip(...)`"""
+    """`zip(...)`; strict: of things that are equally long."""
 
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        self.values = values
+    def __init__(self, values: tuple[Any, ...], strict: bool = False) -> None:
+        self.values, self.strict = values, strict
 
 
 _UFUNC_NAMES = {"true_divide": "divide", "mod": "remainder", "abs": "absolute"}

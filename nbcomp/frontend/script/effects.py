@@ -28,13 +28,14 @@ _STATEMENTS = (
 _EXPRESSIONS = (
     *(ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.Call, ast.Constant),
     *(ast.Attribute, ast.Subscript, ast.Name, ast.Tuple, ast.List, ast.Slice),
+    ast.GeneratorExp,
 )
 _ARRAY_METHODS = {
     *METHODS,
     *("astype", "copy", "fill", "flatten", "item", "reshape", "transpose"),
 }
 _FUNCTIONS = {
-    *(abs, bool, divmod, enumerate, float, int, len, max, min, pow),
+    *(abs, all, any, bool, divmod, enumerate, float, int, len, max, min, pow),
     *(range, reversed, round, sum, zip, np.iinfo, np.finfo, np.dtype),
 }
 
@@ -51,7 +52,9 @@ def loops_without_effects(function: types.FunctionType, values: Iterable[Any]) -
         all(map(_is_plain, values))
         and _Reader(function, read).is_pure()
         and any(
-            isinstance(n, ast.For | ast.While) for f in read for n in ast.walk(source_of(f).node)
+            isinstance(n, ast.For | ast.While | ast.GeneratorExp)
+            for f in read
+            for n in ast.walk(source_of(f).node)
         )
     )
 

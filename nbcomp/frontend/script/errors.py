@@ -29,7 +29,12 @@ ZERO_TO_NEGATIVE = words(operator.pow, 0.0, -1.0)
 NO_NUMBER = words(int, math.nan)
 INFINITE = words(int, math.inf)
 TOO_LARGE_INT = words(np.int64, 1e300)
-BEYOND = "OverflowError", "a Python int leaves 64 bits"
+# Seen only where loops change the caller's arrays; elsewhere Python runs the call, exactly.
+BEYOND = (
+    "OverflowError",
+    "a Python int leaves 64 bits, as wide as ints are in compiled loops that change the caller's"
+    " arrays",
+)
 _DIVISIONS = {
     "divide": operator.truediv,
     "floor_divide": operator.floordiv,

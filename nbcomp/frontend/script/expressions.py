@@ -25,6 +25,7 @@ from nbcomp.frontend.script.values import (
     PY_INT,
     Computed,
     Either,
+    GeneratorOf,
     Length,
     Local,
     LocalFunction,
@@ -170,6 +171,8 @@ class Expressions(Reductions, ABC):
             return dict(zip(value, made, strict=True)) if isinstance(value, dict) else made
         if isinstance(value, Computed):
             return self.moving(value, self.materialised)
+        if isinstance(value, GeneratorOf):
+            raise NotElements("a generator that is not used at once")
         return self.keep(value) if isinstance(value, Scalar | Either) else value
 
     # -------------------------------------------------------------------------------- operators

@@ -85,6 +85,9 @@ class Items(Branches):
         counts = [count for count, _, _ in parts]
         least = counts[0]
         for other in counts[1:]:
+            if iterable.strict:  # where they differ Python goes as far as it can, and raises
+                one, two = (Scalar(PY_INT, n, 0, 2**62) for n in (least, other))
+                self.need_equal(one, two)
             least = _smaller(self, least, other)
         sure = all(s for _, s, _ in parts)
         return least, sure, lambda k: tuple(self.frozen(item(k)) for _, _, item in parts)

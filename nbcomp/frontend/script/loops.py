@@ -87,7 +87,8 @@ class LoopWriter(Items):
         # from round to round.
         self.kinds: dict[tuple[Key, str], frozenset[Kind]] = {}
         self.wide: set[tuple[Key, str, Kind, str]] = set()
-        self.result_ways: dict[Key, list[tuple[Way, ...]]] = {}  # of functions, by call
+        # Of the numbers in what functions return, by call and by what else is returned.
+        self.result_ways: dict[Key, list[list[tuple[Way, ...]]]] = {}
         self.torn: dict[tuple[Key, str], Torn] = {}  # what is of several types in a loop
         self.unsettled: set[Key] = set()  # loops whose variables are of another kind now
         self.heads: list[Head] = []  # of the loops around

@@ -10,12 +10,19 @@ from typing import Any
 from nbcomp.errors import CaptureError
 from nbcomp.frontend.script.assignments import Restart, first_line
 from nbcomp.frontend.script.expressions import Frame
-from nbcomp.frontend.script.loops import Key, LoopWriter, leaves
+from nbcomp.frontend.script.generators import Generators
+from nbcomp.frontend.script.loops import Key, leaves
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.values import (
+    PY_INT,
+    TAG,
     NotElements,
     Number,
+    OneOf,
     Raises,
+    Scalar,
+    Variable,
+    Varying,
     View,
     Way,
     carrier,
@@ -28,11 +35,14 @@ from nbcomp.frontend.script.values import (
 from nbcomp.loop.grammar import (
     Block,
     Leave,
+    Load,
     Stmt,
+    const,
 )
+from nbcomp.types import INT64
 
 
-class Statements(LoopWriter):
+class Statements(Generators):
     """The statements of one region of a function, and of the functions written out in it."""
 
     def stmt_Return(self, node: ast.Return) -> None:
@@ -42,17 +52,55 @@ class Statements(LoopWriter):
         value = self.frozen(value)
         if self.leaves_to_caller() and not self.can_leave(value):
             raise NotElements("part of an array is returned", node)
+        which = self.alternative(value)
         self.frame.results.append(value)
         leaves = _numbers(value)
-        known = self.result_ways.setdefault(self.frame_key(), [n.ways for n in leaves])
-        self.check_shape(value, len(known), len(leaves))
+        alternatives = self.result_ways.setdefault(self.frame_key(), [])
+        if which == len(alternatives):
+            alternatives.append([n.ways for n in leaves])
+            if which:
+                raise Restart
+        if len(alternatives) > 1:
+            self.store(self.local(f"{self.frame.label}_which", INT64), self.int_const(which))
+        known = alternatives[which]
         for k, n in enumerate(leaves):
             before, known[k] = known[k], union(known[k], n.ways)
             if _memory(known[k]) != _memory(before):
                 raise Restart
-            self.put(self.memory(f"{self.frame.label}_{k}", known[k]), n)
+            self.put(self.result_memory(which, k), n)
         self.add(Leave(self.frame.label, self.location))
         self.dead = True
+
+    def alternative(self, value: Any) -> int:
+        """Which of the results that differ in more than their numbers this one is; raises
+        CaptureError where they may not differ, since the program goes on with them."""
+        shapes = _alternatives(self.frame.results)
+        which = next((k for k, shape in enumerate(shapes) if _alike(shape, value)), len(shapes))
+        if which and not self.leaves_to_caller():
+            raise CaptureError(
+                f"{self.frame.source.name} returns {describe(self.frame.results[0])} on one way and"
+                f" {describe(value)} on another",
+                self.location,
+                "return the same number of values of the same types everywhere",
+            )
+        return which
+
+    def result_memory(self, which: int, position: int) -> Variable:
+        """The memory of one number of a result."""
+        ways = self.result_ways[self.frame_key()][which][position]
+        name = f"{self.frame.label}_{which}" if which else self.frame.label
+        return self.memory(f"{name}_{position}", ways)
+
+    def start_results(self) -> None:
+        """What is returned on one way only is 0 on the others."""
+        alternatives = self.result_ways.get(self.frame_key(), [])
+        if len(alternatives) > 1:
+            for which, known in enumerate(alternatives):
+                for position, ways in enumerate(known):
+                    memory = self.result_memory(which, position)
+                    self.store(memory.buffer, const(0, memory.buffer.dtype))
+                    if isinstance(memory, Varying):
+                        self.store(memory.tag, const(ways[0].tag, TAG))
 
     @abstractmethod
     def leaves_to_caller(self) -> bool:
@@ -69,16 +117,6 @@ class Statements(LoopWriter):
     def frame_key(self) -> Key:
         """The function being written, as called from here."""
         return self.path, id(self.frame.source.node)
-
-    def check_shape(self, value: Any, expected: int, found: int) -> None:
-        """All returns give the same things, but for the numbers in them."""
-        if expected != found or not _alike(self.frame.results[0], value):
-            raise CaptureError(
-                f"{self.frame.source.name} returns {describe(self.frame.results[0])} on one way and"
-                f" {describe(value)} on another",
-                self.location,
-                "return the same number of values of the same types everywhere",
-            )
 
     def run_function(
         self, source: Source, lookup: Callable[[str], Any], bound: dict[str, Any]
@@ -115,14 +153,24 @@ class Statements(LoopWriter):
 
     def result_of(self, frame: Frame) -> Any:
         """What a function returned, its numbers read from memory."""
-        returned = [_numbers(r) for r in frame.results]
+        shapes = _alternatives(frame.results)
+        if not shapes:
+            return None
+        values = [self.result_like(frame, which, shape) for which, shape in enumerate(shapes)]
+        if len(values) == 1:
+            return values[0]
+        which = Load(INT64, self.local(f"{frame.label}_which", INT64), ())
+        return OneOf(self.keep(Scalar(PY_INT, which, 0, len(values) - 1)), tuple(values))
+
+    def result_like(self, frame: Frame, which: int, shape: Any) -> Any:
+        """One of the results that differ in more than their numbers."""
+        returned = [_numbers(r) for r in frame.results if _alike(shape, r)]
         leaves = []
-        for k in range(len(returned[0]) if returned else 0):
+        for k in range(len(returned[0])):
             ways = union(*(numbers[k].ways for numbers in returned))
-            whole = self.memory(f"{frame.label}_{k}", self.result_ways[self.frame_key()][k])
-            held = narrowed(whole, ways)
+            held = narrowed(self.result_memory(which, k), ways)
             leaves.append(None if held is None else self.keep(self.value_of(held)))
-        return _with_numbers(frame.results[0], iter(leaves)) if frame.results else None
+        return _with_numbers(shape, iter(leaves))
 
     def block(self, body: list[ast.stmt]) -> None:
         """Statements in order, up to the first that cannot be reached."""
@@ -159,6 +207,15 @@ def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, View) and isinstance(b, View):
         return a.memory is b.memory and a.whole and b.whole
     return a is b or a == b
+
+
+def _alternatives(results: list[Any]) -> list[Any]:
+    """One of each kind of results that differ in more than their numbers."""
+    found = list[Any]()
+    for value in results:
+        if not any(_alike(other, value) for other in found):
+            found.append(value)
+    return found
 
 
 def _numbers(value: Any) -> list[Number]:

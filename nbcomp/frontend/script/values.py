@@ -312,6 +312,24 @@ class LocalFunction:
     named_defaults: dict[str, Any]
 
 
+@dataclass(frozen=True, eq=False)
+class GeneratorOf:
+    """A generator expression that nobody has used yet: its syntax, the frame it is in, and what it
+    goes through first."""
+
+    node: ast.GeneratorExp
+    frame: Any
+    items: Any
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """One of several values of different kinds; which of them, a number at run time tells."""
+
+    which: Scalar
+    values: tuple[Any, ...]
+
+
 def union(*values: Iterable[Way]) -> tuple[Way, ...]:
     """The kinds of several numbers, one of which a number is."""
     found: dict[Kind, Way] = {}

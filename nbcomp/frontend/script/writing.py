@@ -13,7 +13,7 @@ from typing import Any
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.number import length
-from nbcomp.frontend.result import OfTag, Varied
+from nbcomp.frontend.result import Chosen, OfTag, Varied
 from nbcomp.frontend.script.assignments import Restart
 from nbcomp.frontend.script.region import Region
 from nbcomp.frontend.script.source import Source, names_in
@@ -27,6 +27,7 @@ from nbcomp.frontend.script.values import (
     LocalFunction,
     Maybe,
     NotElements,
+    OneOf,
     Scalar,
     Torn,
     Varying,
@@ -103,6 +104,7 @@ def _write(region: Region, body: list[ast.stmt]) -> int:
     names = names_in(body)
     region.enter_all(names.read | names.assigned)
     region.start_flags(body)
+    region.start_results()
     for name in region.flagged & region.frame.env.keys():
         region.bind(name, region.frame.env[name])
     for position, stmt in enumerate(body):
@@ -117,9 +119,9 @@ def _write(region: Region, body: list[ast.stmt]) -> int:
 
 
 def _worth(stmt: ast.stmt) -> bool:
-    """Whether a statement is better in a kernel: a loop, or a change of an element."""
+    """Whether a statement is better in a kernel: one with a loop, or a change of an element."""
     for node in ast.walk(stmt):
-        if isinstance(node, ast.For | ast.While):
+        if isinstance(node, ast.For | ast.While | ast.GeneratorExp):
             return True
     targets = stmt.targets if isinstance(stmt, ast.Assign) else []
     targets = [stmt.target] if isinstance(stmt, ast.AugAssign) else targets
@@ -163,6 +165,9 @@ def _returned(region: Region, count: int, outermost: bool) -> Written:
     stmts, region.stmts = region.stmts, []
     region.add_function(region.frame, stmts)
     value = region.result_of(region.frame)
+    if isinstance(value, OneOf) and not outermost:
+        one, other = value.values[:2]
+        raise Unleaving(f"{describe(one)} is returned on one way and {describe(other)} on another")
     value = value if outermost else _plain(region, value)
     leaves: list[tuple[str, Scalar]] = []
     _leaves_of(region, "result", value, leaves)
@@ -197,6 +202,9 @@ def _leaves_of(region: Region, name: str, value: Any, leaves: list[tuple[str, Sc
     if isinstance(value, tuple):
         for v in value:
             _leaves_of(region, name, v, leaves)
+    elif isinstance(value, OneOf):
+        _leaves_of(region, f"{name}_which", value.which, leaves)
+        _leaves_of(region, name, value.values, leaves)
     elif isinstance(value, Either):  # what the caller gets is told by the tag
         leaves.append((name, Scalar(Kind(value.expr.dtype), value.expr)))
         leaves.append((f"{name}_kind", Scalar(Kind(TAG), value.tag)))
@@ -223,6 +231,9 @@ def _outside(region: Region, value: Any, made: Any) -> Any:
     """A value as the statements after the region see it."""
     if isinstance(value, tuple):
         return tuple(_outside(region, v, made) for v in value)
+    if isinstance(value, OneOf):
+        which = _outside(region, value.which, made)
+        return Chosen(which, _outside(region, value.values, made))
     if isinstance(value, Either):
         held = _traced(region, Kind(value.expr.dtype), next(made))
         return Varied(held, _traced(region, Kind(TAG), next(made)), OF_TAG)
