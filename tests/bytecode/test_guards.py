@@ -215,7 +215,7 @@ def test_a_recompilation_says_which_guard_failed_and_what_it_cost() -> None:
     f(X[:3])
     first, second = f.explain().recompilations
     assert first.reason == "x had dtype float64 and now has float32"
-    assert "had shape (4,) and now has shape (3,)" in second.reason or "dtype" in second.reason
+    assert second.reason == "x had shape (4,) and now has (3,)"
     assert first.seconds > 0
     assert "ms" in str(first)
 
