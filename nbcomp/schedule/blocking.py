@@ -7,6 +7,7 @@ noted in the kernel as it would be written by hand.  The walks are
     blocks   for i_b: for j_b: for k_b: (copy a[i_b, k_b]; for j_o: (copy b[k_b, j_o]; for i_o:
              tile))
     dots     for j_o: for i_o: tile, whose lanes are terms of the sum
+    rows     for j_b: for k_o: for j: (s[j] += a[k] * b[k, j] for a few k), of one row of the result
 
 each without the copies and the loops over blocks that it does not need.  What does not fill a tile
 is peeled off and gets smaller tiles of its own.  Knows steps; not why a blocking was chosen
@@ -17,110 +18,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
-from nbcomp.loop.grammar import Accumulate, Buffer, For, Kernel, Store, walk
-from nbcomp.schedule.rewriting import constant_extent, find
-from nbcomp.schedule.stepwise import Stepwise
+from nbcomp.loop.grammar import Accumulate, For, Kernel, walk
+from nbcomp.schedule.blocks import Blocking, Part, Product
+from nbcomp.schedule.copies import Copier
+from nbcomp.schedule.rewriting import find
 from nbcomp.sizes import Size
 
 FLIGHT = 4  # vectors of sums that are added to at a time, to hide the latency of an addition
 SHORT = 4  # terms at a time that are written out
-LINE = 64  # bytes between rows of a copy beyond their length, so that they are not all in one set
 
 
-@dataclass(frozen=True)
-class Factor:
-    """An operand: its axis of the result's rows or columns (-1: none), and that of the sum."""
-
-    buffer: Buffer
-    own: int
-    shared: int
-
-    @property
-    def turned(self) -> bool:
-        """Whether its elements lie side by side along the sum, not along the result."""
-        strides = self.buffer.strides
-        return strides[self.shared] == 1 and (self.own < 0 or strides[self.own] != 1)
-
-
-@dataclass(frozen=True)
-class Product:
-    """The loops over rows ("" where there is one row), columns and the shared axis; the sum.
-
-    left, right: the operands that are arrays; None for those that are computed.  inner, terms: the
-    loop over the terms of a group, and how many there are, where an instruction adds up groups:
-    then the shared axis is that of the groups.
-    """
-
-    rows: str
-    columns: str
-    shared: str
-    sum: Accumulate
-    height: int
-    width: int
-    depth: int
-    left: Factor | None
-    right: Factor | None
-    inner: str = ""
-    terms: int = 1
-
-
-@dataclass(frozen=True)
-class Blocking:
-    """How a product is walked.
-
-    height, width: rows and columns of a register tile; `lanes` elements are a vector.  depth: terms
-    of the sum at a time, 0 for all.  rows, columns: tiles of rows and panels of columns in a block,
-    0 for all; where rows are open, 0 tiles in a block have all rows go panel by panel.  left: the
-    part of the left operand that a block reads is copied.  right: whether the right one is read in
-    place, copied panel by panel, or packed, once and as a whole.  ahead: how many terms ahead the
-    right one is asked for, 0 for not at all.  instruction: what adds up groups of terms for a
-    vector of sums.  tiles: what does so for a whole tile, of as many groups as it has rows.
-    """
-
-    walk: Literal["panels", "blocks", "dots"]
-    height: int
-    width: int
-    lanes: int
-    depth: int = 0
-    rows: int = 0
-    columns: int = 0
-    left: bool = False
-    right: Literal["in place", "copied", "packed"] = "in place"
-    ahead: int = 0
-    instruction: str = ""
-    tiles: str = ""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the result: its loops over rows ("" for none) and columns, and their extents."""
-
-    rows: str
-    columns: str
-    height: int
-    width: int
-
-
-class Blocker(Stepwise):
+class Blocker(Copier):
     """Takes the steps of a blocking on one product of a kernel."""
 
     def __init__(self, kernel: Kernel, product: Product, how: Blocking) -> None:
-        super().__init__(kernel)
-        self.product = product
         open_rows = isinstance(product.height, Size)
         height = how.height if open_rows else min(how.height, product.height)
         width = min(how.width, product.width)
-        self.how = replace(how, height=height, width=width)
+        super().__init__(kernel, product, replace(how, height=height, width=width))
         self.instructions: list[tuple[str, str]] = []  # loops over the sums of each, what it is
         self.open = isinstance(product.height, Size)  # rows differ in number from call to call
 
     def run(self) -> Kernel:
         """The kernel with the product in blocks.  Raises ScheduleError where it cannot be."""
         p = self.product
+        if self.how.walk == "rows":
+            self.row()
+            return self.kernel
         for side in list(self.sides(Part(p.rows, p.columns, p.height, p.width))):
             if self.open:
                 self.open_rows(side)
@@ -171,10 +98,6 @@ class Blocker(Stepwise):
         """Whether a loop holds the loop over the shared axis, rather than being it."""
         inside = sum(isinstance(s, For) for s in walk(find(self.kernel, var).body))
         return inside > (1 if self.product.inner else 0)
-
-    def split(self, loop: str, extent: int, by: int) -> list[str]:
-        """The loop over blocks of a loop, if there is more than one block."""
-        return self.do("split", loop, by) if loop and extent > by else []
 
     # ------------------------------------------------------------------------------------ walks
 
@@ -242,6 +165,21 @@ class Blocker(Stepwise):
         if copied:
             self.copy_right(cut[-1] if cut else panel[0])
 
+    def row(self) -> None:
+        """One row of the result: a few rows of the right operand at a time, all along the columns
+        of a core, whose sums are kept."""
+        p, depth = self.product, self.how.depth
+        self.split(p.columns, p.width, self.how.width)
+        shared, _, columns = self.distributed(Part("", p.columns, 1, p.width))
+        self.reorder(shared, columns[1])
+        rest = p.depth % depth
+        lanes = [*columns, *(self.do("peel", shared, rest)[1:] if rest else [])]
+        (terms,) = self.do("split", shared, depth)
+        self.reorder(terms, columns[1], shared)
+        self.do("unroll", shared)
+        for var in lanes:
+            self.do("vectorize", var, unroll=FLIGHT)
+
     def dots(self, part: Part) -> None:
         """Tiles whose lanes are terms of the sum: of operands that both lie along it."""
         panel = self.split(part.columns, part.width, self.how.width)
@@ -260,13 +198,6 @@ class Blocker(Stepwise):
     def blocks_of(self, loops: list[str], extent: int, by: int) -> list[str]:
         """The loops over blocks of tiles, if there are to be any."""
         return self.split(loops[0], extent, by) if loops and by else []
-
-    def reorder(self, *loops: str) -> None:
-        """These loops in this order, but for those that are not there."""
-        order = [v for v in loops if v]
-        present = [v for v in self.loops if v in order]
-        if present != order:
-            self.do("reorder", *order)
 
     # ------------------------------------------------------------------------------ register tiles
 
@@ -353,83 +284,3 @@ class Blocker(Stepwise):
                 self.do("unroll", var)
             self.do("vectorize", loops[-1], unroll=vectors)
         return [terms, *tiles[:-1]]
-
-    # ----------------------------------------------------------------------------------- copies
-
-    def copy_right(self, loop: str) -> None:
-        """Copy what an iteration of a loop reads of the right operand, rows of a tile side by
-        side."""
-        right = self.product.right
-        if right is None:
-            return
-        order: list[int] = []
-        if right.turned:
-            axes = range(len(right.buffer.shape))
-            order = [*(k for k in axes if k not in (right.own, right.shared))]
-            order += [right.shared, right.own]
-        with suppress(ScheduleError):  # it is read in several places, or the part is too large
-            *_, rows, columns = self.do("stage", right.buffer.name, loop, *order)
-            if right.turned:
-                self.turn(rows, columns)
-            else:
-                self.do("vectorize", columns, unroll=max(self.how.width // self.how.lanes, 1))
-
-    def turn(self, rows: str, columns: str) -> None:
-        """Copy rows to columns in square blocks, which are read and written by whole vectors."""
-        lanes = self.how.lanes
-        if constant_extent(find(self.kernel, columns)) > lanes:
-            (blocks,) = self.do("split", columns, lanes)
-            self.reorder(blocks, rows, columns)
-        self.do("unroll", columns)
-        self.do("vectorize", rows)
-
-    def turn_blocks(self, blocks: str, rows: str, columns: str) -> None:
-        """Turn blocks of columns, the last of which may have fewer of them."""
-        if self.product.width % self.how.width:
-            last = self.do("peel", blocks, 1)
-            self.turn(last[-2], last[-1])
-        self.turn(rows, columns)
-
-    def copy_left(self, loop: str) -> None:
-        """Copy what an iteration of a loop reads of the left operand, its rows a bit apart."""
-        left = self.product.left
-        if left is None:
-            return
-        with suppress(ScheduleError):
-            copy = self.do("stage", left.buffer.name, loop)
-            self.do("vectorize", copy[-1], unroll=4)
-            near = next(
-                s.buffer for s in walk(find(self.kernel, copy[0]).body) if isinstance(s, Store)
-            )
-            self.do("pad", near.name, near.shape[-1] + LINE // near.dtype.itemsize)
-
-    def pack(self) -> None:
-        """Copy the right operand into the order in which tiles read it, once."""
-        right = self.product.right
-        if right is None or right.own < 0:
-            return
-        if self.how.instruction:
-            self.pack_groups(right)
-            return
-        with suppress(ScheduleError):
-            blocks, *_, rows, columns = self.do(
-                "pack", right.buffer.name, right.own, self.how.width
-            )
-            if right.turned:
-                self.turn_blocks(blocks, rows, columns)
-
-    def pack_groups(self, right: Factor) -> None:
-        """Copy the right operand into panels in which the terms of a group lie side by side."""
-        axes = (right.own, self.how.width, right.shared, self.product.terms)
-        blocks, *_, columns, terms = self.do("pack", right.buffer.name, *axes)
-        if right.turned:
-            self.do("vectorize", terms)
-            return
-        if self.product.width % self.how.width and self.product.width > self.how.width:
-            last = self.do("peel", blocks, 1)
-            self.do("unroll", last[-1])
-            self.do("vectorize", last[-2])
-        if self.product.width >= self.how.width:
-            self.split(columns, self.how.width, self.how.lanes)
-        self.do("unroll", terms)
-        self.do("vectorize", columns)

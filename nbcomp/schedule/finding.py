@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from nbcomp.loop.bfloat16 import bits_in
 from nbcomp.loop.grammar import Accumulate, Affine, Apply, Cast, Expr, For, Load, Stmt
-from nbcomp.schedule.blocking import Factor, Product
+from nbcomp.schedule.blocks import Factor, Product
 from nbcomp.sizes import Size
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from nbcomp.loop.grammar import Kernel
 from nbcomp.loop.intrinsics import INTRINSICS, dots, operands, terms
 from nbcomp.machine import Machine
-from nbcomp.schedule.blocking import Blocking, Product
+from nbcomp.schedule.blocks import Blocking, Product
 from nbcomp.schedule.decisions import Decide, among
 from nbcomp.schedule.stepwise import Stepwise
 from nbcomp.schedule.walks import REGISTERS, SQUARE, TALL, Right, height_of, size_of

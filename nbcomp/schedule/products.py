@@ -12,7 +12,8 @@ from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import Call, For, Kernel, Stmt, walk
 from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
-from nbcomp.schedule.blocking import Blocker, Product
+from nbcomp.schedule.blocking import Blocker
+from nbcomp.schedule.blocks import Product
 from nbcomp.schedule.decisions import Decide, usual
 from nbcomp.schedule.finding import factors_of, product_of, walks_along
 from nbcomp.schedule.instructed import in_groups, instructed, with_groups

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Literal
 
 from nbcomp.machine import Machine
-from nbcomp.schedule.blocking import LINE, SHORT, Blocking, Factor, Product
+from nbcomp.schedule.blocks import Blocking, Factor, Product
+from nbcomp.schedule.copies import LINE
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.rewriting import NEAR
 from nbcomp.sizes import Size, hint
@@ -35,6 +36,7 @@ ROWS = 64  # of the right operand at a time, where it is read once: their pages 
 FAR = 8  # times the second cache: an operand this large comes from memory
 AHEAD = 32  # terms that are asked for before they are needed, when they come from there
 SUMS = 128 << 10  # bytes of sums that are kept between terms
+STREAMS = 8  # rows of an operand from beyond the second cache, at a time: caches foresee as many
 READERS = 2  # tiles that read a panel, beyond which it is worth copying
 L2 = 1 << 20  # bytes of the second cache that are counted on
 PAGE = 4096  # bytes; rows that far apart share a few lines of the first cache
@@ -152,7 +154,7 @@ def _dots(product: Product, tile: Blocking, machine: Machine, decide: Decide) ->
     height = min(tile.height, SQUARE)
     most = min(SQUARE * SQUARE // height, product.width)
     if _streams(product, tile, machine):
-        most = 1
+        most = min(STREAMS, product.width)
     elif _pages_apart(product.right):
         most = min(most, SQUARE)
     width = -(-product.width // -(-product.width // most)) if product.width < 4 * most else most
@@ -160,8 +162,8 @@ def _dots(product: Product, tile: Blocking, machine: Machine, decide: Decide) ->
 
 
 def _streams(product: Product, tile: Blocking, machine: Machine) -> bool:
-    """Whether the right operand, read once, comes from beyond the second cache: it is then read as
-    it lies in memory, one long row after another, which is what CPUs foresee."""
+    """Whether the right operand, read once, comes from beyond the second cache: then as many of
+    its long rows are read side by side as caches foresee."""
     size = product.width * product.depth * size_of(product)
     return not product.rows and size > machine.l2 and product.depth >= LONG * tile.lanes
 
@@ -171,13 +173,14 @@ def _one_row(product: Product, tile: Blocking, machine: Machine, decide: Decide)
     a core's columns reach."""
     if product.width * product.depth * size_of(product) <= machine.l2:
         return tile
-    width = min(FITTING * tile.lanes, tile.width)
-    panels = -(-product.width // width)
-    columns = max(panels // machine.cores, 1)
-    options = among(columns, (2, 4, 8, 16, 32), panels)
+    unit = FITTING * tile.lanes
+    most = SUMS // size_of(product) // unit
+    panels = -(-product.width // unit)
+    columns = min(-(-panels // machine.cores), most)
+    options = among(columns, (4, 8, 16, 32, 64), min(panels, most))
     columns = decide(f"panels of {product.columns} in a block", columns, options)
-    depth = _depth(product, SHORT, decide)
-    return replace(tile, width=width, depth=depth, columns=columns)
+    depth = decide(f"terms of {product.shared} at a time", STREAMS, (2, 4, 8, 12))
+    return replace(tile, walk="rows", width=columns * unit, depth=min(depth, product.depth))
 
 
 def _collide(product: Product) -> bool:

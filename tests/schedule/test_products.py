@@ -12,7 +12,8 @@ import nbcomp
 from nbcomp.levels import levels
 from nbcomp.loop.grammar import Call, Kernel, walk
 from nbcomp.machine import Machine
-from nbcomp.schedule.blocking import Blocker, Blocking
+from nbcomp.schedule.blocking import Blocker
+from nbcomp.schedule.blocks import Blocking
 from nbcomp.schedule.finding import product_of
 from nbcomp.schedule.products import block_products
 from nbcomp.schedule.walks import blocking_for
@@ -216,3 +217,26 @@ def _steps(compiled: Any) -> list[str]:
     """The schedule's steps, by name."""
     kernels = [step.kernel for step in compiled.program.steps]
     return [note.split("(")[0] for kernel in kernels for note in kernel.notes]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("inner", "columns", "dtype"),
+    [(517, 701, "f4"), (1040, 300, "f4"), (301, 640, "f8"), (9, 40_001, "f4"), (700, 513, "f8")],
+)
+def test_one_row_of_a_large_operand(
+    inner: int, columns: int, dtype: str, turned: bool, rng: np.random.Generator
+) -> None:
+    """Some of its rows are walked at a time, and every column has its sum."""
+    a, b, c = (
+        rng.standard_normal(s).astype(dtype) for s in ((1, inner), (inner, columns), columns)
+    )
+    b = np.ascontiguousarray(b.T) if turned else b
+
+    def f(a: Any, b: Any, c: Any) -> Any:
+        return np.maximum(a @ (b.T if turned else b) + c, 0)
+
+    made = generated(f, a, b, c)
+    np.testing.assert_allclose(made(a, b, c), f(a, b, c), rtol=1e-4, atol=1e-3)
+    (kernel,) = made.kernels
+    assert "distribute" in "\n".join(kernel.kernel.notes)
