@@ -37,7 +37,11 @@ class Location:
 
     def every(self) -> tuple[Location, ...]:
         """All places it stands for, one by one."""
-        return (replace(self, also=()), *self.also) if self.also else (self,)
+        return self._every if self.also else (self,)
+
+    @cached_property
+    def _every(self) -> tuple[Location, ...]:
+        return (replace(self, also=()), *self.also)
 
     def source_line(self) -> str:
         """The text of the first line, without its break; empty when the source is not at hand."""

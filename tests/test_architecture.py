@@ -62,7 +62,7 @@ LATE = {
         "nbcomp.measure.kernels",
         "nbcomp.measure.passes",
     },
-    ("nbcomp.magics.measuring", "_levels_of"): {"nbcomp.levels"},
+    ("nbcomp.magics.checking", "_levels_of"): {"nbcomp.levels"},
     ("nbcomp.loop.grammar", "__str__"): {"nbcomp.loop.printer"},
     ("nbcomp.loop.interpreter", "function"): {"scipy.special"},
     ("nbcomp.ops.elementary", "reference"): {"scipy.special"},

@@ -4,6 +4,7 @@
  * know what they mean.
  */
 
+import { colour, numeral } from './colours.js';
 import { h, s, visible, type Child } from './dom.js';
 import { meaning } from './glossary.js';
 
@@ -39,7 +40,7 @@ export function bars(rows: readonly Bar[], mark?: { value: number; words: string
   const share = (value: number): string => `${(100 * value) / largest}%`;
   const line = (row: Bar): HTMLElement => {
     const track = h('div', { class: 'nbx-track' });
-    const bar = h('div', { class: `nbx-fill nbx-group-${(row.number ?? 0) % 7}` });
+    const bar = h('div', { class: `nbx-fill ${colour(row.number ?? 0)}` });
     bar.style.width = share(row.value ?? 0);
     track.append(bar);
     if (row.low && row.high) {
@@ -186,8 +187,8 @@ function labelled(dots: readonly Dot[], x: Scale, y: Scale): SVGElement[] {
     const [cx, cy] = [x.at(d.x), y.at(d.y)];
     const before = cx > WIDTH - 180;
     return [
-      s('circle', { class: `nbx-dot nbx-group-${d.number % 7}`, cx, cy, r: 8 }, s('title', {}, visible(d.name))),
-      s('text', { class: 'nbx-dot-number', x: cx, y: cy + 3.5, 'text-anchor': 'middle' }, String(d.number + 1)),
+      s('circle', { class: `nbx-dot ${colour(d.number)}`, cx, cy, r: 8 }, s('title', {}, visible(d.name))),
+      s('text', { class: 'nbx-dot-number', x: cx, y: cy + 3.5, 'text-anchor': 'middle' }, numeral(d.number)),
       s('text', { x: before ? cx - 13 : cx + 13, y: cy + 4, 'text-anchor': before ? 'end' : 'start' }, visible(d.name))
     ];
   });

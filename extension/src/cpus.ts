@@ -65,7 +65,7 @@ class Cpus {
         attend: spot => this.context.attend(spot && lineNote(this.context, cpu.name, [section], spot))
       });
       const bar = h('div', { class: 'nbx-bar' }, select('CPU', cpus.map(c => c.name), index, show));
-      const facts = [cpu.seconds ? seconds(cpu.seconds) : '', cpu.note ?? '', `${lines.length} lines`];
+      const facts = [cpu.note ?? '', `${lines.length} lines`];
       bar.append(h('span', { class: 'nbx-faint nbx-cut', title: visible(cpu.note ?? '') }, visible(facts.filter(Boolean).join(' · '))));
       bar.append(tools(copyButton('the assembly', () => listing.text())));
       pane.replaceChildren(bar, listing.node);

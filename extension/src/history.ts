@@ -1,6 +1,7 @@
 /** Over time: this run of the cell against the one before. Knows the history of a payload. */
 
 import { bars, figure } from './charts.js';
+import { numberOf } from './colours.js';
 import type { Context } from './context.js';
 import { h, prose, visible } from './dom.js';
 import { copyButton, tools } from './files.js';
@@ -48,7 +49,7 @@ function differences(context: Context, { diffs = [] }: History): HTMLElement[] {
   const sections = diffs.map(
     ({ level = '', kernel = '', lines }): Section => ({
       title: [kernel, LEVELS[level as Level] ?? level].filter(Boolean).join(' · ') || 'difference',
-      number: context.kernels.find(k => k.name === kernel)?.number ?? -1,
+      number: numberOf(context.payload, kernel),
       language: 'diff',
       lines
     })

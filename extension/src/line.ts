@@ -3,6 +3,7 @@
  * marks; it must not know the listing they are in.
  */
 
+import { swatch } from './colours.js';
 import { h, visible, type Child } from './dom.js';
 import type { Trace } from './selection.js';
 import { pieces, tokens, type Language, type Span } from './tokens.js';
@@ -39,7 +40,7 @@ export function header({ title, detail, number }: Section, open: boolean): HTMLE
     'div',
     { class: 'nbx-head', role: 'treeitem', 'aria-level': 1, 'aria-expanded': String(open) },
     h('span', { class: 'nbx-twist', 'aria-hidden': true }, open ? '▾' : '▸'),
-    number >= 0 && h('span', { class: `nbx-swatch nbx-group-${number % 7}`, 'aria-hidden': true }, `${number + 1}`),
+    swatch(number),
     h('b', {}, visible(title)),
     detail && h('span', { class: 'nbx-faint' }, visible(detail))
   );

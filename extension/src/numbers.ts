@@ -4,6 +4,7 @@
  */
 
 import { bars, curve, figure, roofline, table, word, type Roof } from './charts.js';
+import { colour, numberOf, swatch } from './colours.js';
 import type { Context } from './context.js';
 import { h, prose, s, visible, type Child } from './dom.js';
 import { bytes, count, digits, percent, seconds, si } from './format.js';
@@ -71,13 +72,13 @@ function checks({ checks: rows = [] }: Payload): HTMLElement | null {
   return rows.length ? figure('Every level run by itself', '', table(['level', 'answer'], cells)) : null;
 }
 
-function kernelNumbers({ numbers, kernels = [] }: Payload): HTMLElement | null {
-  const rows = numbers?.kernels ?? [];
+function kernelNumbers(payload: Payload): HTMLElement | null {
+  const rows = payload.numbers?.kernels ?? [];
   if (!rows.length) {
     return null;
   }
   const cells = rows.map(k => [
-    kernelName(k.kernel, kernels.find(other => other.name === k.kernel)?.number ?? -1),
+    kernelName(k.kernel, numberOf(payload, k.kernel)),
     seconds(k.seconds),
     si(k.operations),
     k.bytes ? bytes(k.bytes) : '–',
@@ -100,19 +101,16 @@ function kernelName(name: string, number: number): Child {
   return h(
     'span',
     { class: 'nbx-kernel-name' },
-    number >= 0 && h('span', { class: `nbx-swatch nbx-group-${number % 7}`, 'aria-hidden': true }, String(number + 1)),
+    swatch(number),
     visible(name)
   );
 }
 
-function roof({ numbers, kernels = [] }: Payload): HTMLElement | null {
-  const { machine, kernels: rows = [] } = numbers ?? ({} as Numbers);
+function roof(payload: Payload): HTMLElement | null {
+  const { machine, kernels: rows = [] } = payload.numbers ?? ({} as Numbers);
   const dots = rows
     .filter(k => k.intensity && k.flops_per_second)
-    .map(k => {
-      const number = kernels.find(other => other.name === k.kernel)?.number ?? 0;
-      return { name: k.kernel, x: k.intensity!, y: k.flops_per_second!, number };
-    });
+    .map(k => ({ name: k.kernel, x: k.intensity!, y: k.flops_per_second!, number: numberOf(payload, k.kernel) }));
   const roofs = machine ? limits(machine) : [];
   if (!dots.length || !roofs.some(r => r.ceiling) || !roofs.some(r => r.slope)) {
     return null;
@@ -195,17 +193,18 @@ function stages({ stages: rows = [] }: Payload): HTMLElement | null {
   return rows.length ? figure('Compile time', `${seconds(total)} in all`, bars(made)) : null;
 }
 
-function provenance({ provenance: rows = [], kernels = [] }: Payload): HTMLElement | null {
+function provenance(payload: Payload): HTMLElement | null {
+  const { provenance: rows = [] } = payload;
   const sum = (of: (row: (typeof rows)[number]) => number): number => rows.reduce((n, r) => n + of(r), 0);
   const [mapped, all] = [sum(r => r.mapped), sum(r => r.in_loop)];
   if (!all) {
     return null;
   }
-  const made = rows.map((r, i) => ({
+  const made = rows.map(r => ({
     name: r.kernel,
     value: r.in_loop ? r.mapped / r.in_loop : 0,
     words: `${r.mapped} of ${r.in_loop}`,
-    number: kernels.find(k => k.name === r.kernel)?.number ?? i
+    number: numberOf(payload, r.kernel)
   }));
   const about = `${percent(mapped / all)} of the ${all} instructions in loops come from a known line or are a named part of the compiler's own`;
   return figure('Provenance', about, bars(made, { value: 1, words: 'all of them' }));
@@ -238,7 +237,7 @@ function lifetimes({ buffers, steps }: Memory): HTMLElement {
     const where = buffer.offset === null || buffer.offset === undefined ? '' : ` at ${bytes(buffer.offset)} of the arena`;
     return [
       s('text', { x: left - 8, y: y + 13, 'text-anchor': 'end' }, visible(clipped(buffer.name, 18))),
-      s('rect', { class: `nbx-life nbx-group-${kind}`, x, y: y + 2, width: Math.max(2, span), height: LANE - 4, rx: 3 }, s('title', {}, visible(words + where))),
+      s('rect', { class: `nbx-life ${colour(kind)}`, x, y: y + 2, width: Math.max(2, span), height: LANE - 4, rx: 3 }, s('title', {}, visible(words + where))),
       s('text', { class: 'nbx-small', x: x + 6, y: y + 13 }, visible(`${bytes(buffer.bytes)} ${buffer.role ?? ''}`))
     ];
   };

@@ -3,6 +3,7 @@
  * was after it, and the difference the chosen one made. Knows the passes of a payload.
  */
 
+import { colour, numberOf } from './colours.js';
 import type { Context } from './context.js';
 import { h, keepKeys, uniqueId, visible } from './dom.js';
 import { copyButton, tools } from './files.js';
@@ -61,7 +62,7 @@ class Timeline {
     const cost = h('span', { class: 'nbx-track' }, h('span', { class: 'nbx-fill' }));
     (cost.firstElementChild as HTMLElement).style.width = `${(100 * (pass.seconds ?? 0)) / longest}%`;
     const { measured } = pass;
-    const run = h('span', { class: 'nbx-track nbx-run' }, h('span', { class: 'nbx-fill nbx-group-2' }));
+    const run = h('span', { class: 'nbx-track nbx-run' }, h('span', { class: `nbx-fill ${colour(2)}` }));
     (run.firstElementChild as HTMLElement).style.width = `${slowest ? (100 * (measured?.seconds ?? 0)) / slowest : 0}%`;
     return h(
       'div',
@@ -112,7 +113,7 @@ class Timeline {
       ([kernel, lines]): Section => ({
         title: kernel || pass.level,
         detail: count(lines.length, 'line'),
-        number: this.context.kernels.find(k => k.name === kernel)?.number ?? -1,
+        number: numberOf(this.context.payload, kernel),
         language: 'diff',
         lines
       })
@@ -145,7 +146,7 @@ class Timeline {
 }
 
 function legend(): HTMLElement {
-  const sign = (group: number): HTMLElement => h('span', { class: `nbx-legend-sign nbx-group-${group}` });
+  const sign = (group: number): HTMLElement => h('span', { class: `nbx-legend-sign ${colour(group)}` });
   return h(
     'div',
     { class: 'nbx-timeline-level', role: 'presentation' },

@@ -3,6 +3,7 @@
  * picture that needs no style sheet. Knows drawings; it must not know the selection.
  */
 
+import { colour } from './colours.js';
 import { keepKeys, s, visible } from './dom.js';
 import type { Rectangle } from './plane.js';
 import type { Box, Frame, Wire } from './schema.js';
@@ -19,7 +20,7 @@ export function node(box: Box, index: number, words: string): SVGGElement {
   const g = s(
     'g',
     {
-      class: `nbx-box nbx-kind-${kind} ${group >= 0 ? `nbx-group-${group % 7}` : ''}`,
+      class: `nbx-box nbx-kind-${kind} ${colour(group)}`,
       role: 'button',
       tabindex: -1,
       'aria-label': visible(about),
@@ -42,7 +43,7 @@ export function frameTitle(frame: Frame, inside: number, closed: boolean): SVGGE
   const g = s(
     'g',
     {
-      class: `nbx-frame-title nbx-group-${Math.max(0, group) % 7}`,
+      class: `nbx-frame-title ${colour(group)}`,
       role: 'button',
       tabindex: 0,
       'aria-expanded': String(!closed),
@@ -68,7 +69,7 @@ export function centre(box: Box | undefined): [number, number] {
 
 export function outline({ x = 0, y = 0, width, height, group = 0, kind }: Frame): SVGElement {
   const dashed = kind === 'library' ? 'nbx-dashed' : '';
-  return s('rect', { class: `nbx-frame nbx-group-${group % 7} ${dashed}`, x, y, width, height, rx: 8 });
+  return s('rect', { class: `nbx-frame ${colour(group)} ${dashed}`, x, y, width, height, rx: 8 });
 }
 
 export function label({ label: whole = '', label_at: [x, y] = [0, 0] }: Wire): SVGElement {

@@ -41,11 +41,17 @@ def bundle(
     makers: dict[str, Callable[[], Any]],
     include: Collection[str] | None = None,
     exclude: Collection[str] | None = None,
+    begin: Callable[[], None] = lambda: None,
 ) -> Bundle:
-    """The data of each MIME type that is wanted; in a terminal that is text."""
+    """The data of each MIME type that is wanted; in a terminal that is text.
+
+    begin: called first, unless text is all that is wanted.
+    """
     if not include and _text_only():
         include = ("text/plain",)
     wanted = [m for m in makers if (not include or m in include) and m not in (exclude or ())]
+    if wanted != ["text/plain"]:
+        begin()
     return {mime: makers[mime]() for mime in wanted}
 
 
@@ -141,7 +147,7 @@ class Report:
             "text/html": self.html,
             MIME: lambda: payload(self.view),
         }
-        return bundle(makers, include, exclude)
+        return bundle(makers, include, exclude, self.view.begin)
 
 
 @dataclass(frozen=True)

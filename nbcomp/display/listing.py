@@ -22,21 +22,25 @@ def commented(listing: Listing) -> Listing:
 
 def where(line: Line) -> str:
     """The user's lines it came from, in words; empty if there are none."""
+    if not line.places:
+        return ""
     numbers = line.numbers
     return f"line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else ""
 
 
 def _beside(line: Line) -> Line:
     """LLVM IR: each instruction is followed by its source line."""
-    return replace(line, text=f"{line.text:<60}  ; {where(line)}") if where(line) else line
+    words = where(line)
+    return Line(f"{line.text:<60}  ; {words}", line.places, line.construct) if words else line
 
 
 def _between(listing: Listing) -> Iterator[Line]:
     """Assembly: a comment says where the code of another source line begins."""
     last = ""
     for line in listing:
-        if line.kind and where(line) not in ("", last):
-            last = where(line)
+        words = where(line) if line.kind else ""
+        if words not in ("", last):
+            last = words
             yield Line(f"        # {last}", line.places)
         yield line
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import is_dataclass
 from typing import Any
 
 from nbcomp.display.help import construct_help, help_for, kind_help, notation
 from nbcomp.display.picture.boxes import Drawing
 from nbcomp.display.view.cpus import cpu_name, on_each
-from nbcomp.display.view.kernels import KernelRow, kernel_facts
+from nbcomp.display.view.kernels import KernelRow
 from nbcomp.display.view.measured import measured_data, measured_pass
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.places import Places
@@ -31,13 +31,16 @@ MAX_TEXTS = 200_000  # characters of all kernels' texts
 MAX_OTHERS = 100_000  # of the machine code for other CPUs
 MAX_DIFFS = 60_000  # of all differences between passes
 MAX_REMARKS = 400
+TENTHS = 1  # decimals of a length in pixels
 LEFT_OUT = "left out, to keep the notebook small: `%%compile --full` has it, or `.text(level)`"
 
 
 def payload(view: View) -> dict[str, Any]:
     """The report as JSON values: `version`, the words of the headline, and a key per section."""
-    plain: dict[str, Any] = _plain(_Payload(view).data())
-    return plain
+    made = _Payload(view)
+    graphs = made.graphs()
+    data: dict[str, Any] = _plain(made.data())
+    return data | {"graphs": graphs}
 
 
 class _Payload:
@@ -55,7 +58,6 @@ class _Payload:
 
     def data(self) -> dict[str, Any]:
         view = self.view
-        graphs = {"before": view.before, "after": view.after}
         data: dict[str, Any] = {
             "version": VERSION,
             "name": view.name,
@@ -63,20 +65,19 @@ class _Payload:
             "status": view.status,
             "title": view.title,
             "sentences": list(view.sentences),
-            "graphs": {name: self.drawing(d) for name, d in graphs.items() if d},
             "kernels": [self.kernel(k) for k in view.kernels],
             "passes": list(_passes(view)),
             "stages": [{"name": name, "seconds": value} for name, value in view.stages],
-            "remarks": [asdict(r) for r in view.remarks[: None if view.full else MAX_REMARKS]],
-            "checks": [asdict(c) for c in view.checks],
-            "speed": [asdict(r) for r in view.speed],
+            "remarks": view.remarks[: None if view.full else MAX_REMARKS],
+            "checks": view.checks,
+            "speed": view.speed,
             "speed_notes": list(view.speed_notes),
         }
         data |= measured_data(view.measured)
         if view.source:
             data["source"] = self.source()
         if view.history:
-            data["history"] = asdict(view.history)
+            data["history"] = view.history
         if view.cpus:
             data["cpus"] = list(_cpus(view))
         if view.stale:
@@ -84,34 +85,36 @@ class _Payload:
         if view.id:
             data["id"] = view.id
         data["provenance"] = self.provenance
-        data["places"] = [asdict(p) for p in self.places.places]
+        data["places"] = self.places.places
         data["constructs"] = list(self.constructs)
         found = help_for(_operators(view), self.shown) | construct_help(self.constructs)
         found |= kind_help(self.kinds)
-        data["help"] = {key: asdict(known) for key, known in found.items()}
+        data["help"] = found
         return data
 
     def source(self) -> dict[str, Any]:
         source = self.view.source
         assert source is not None
-        data = asdict(source)
-        return data | {"marks": data["marks"][: None if self.view.full else MAX_REMARKS]}
+        return vars(source) | {"marks": source.marks[: None if self.view.full else MAX_REMARKS]}
+
+    def graphs(self) -> dict[str, Any]:
+        """The drawings, lengths in tenths of a pixel."""
+        graphs = {"before": self.view.before, "after": self.view.after}
+        return {name: self.drawing(d) for name, d in graphs.items() if d}
 
     def drawing(self, drawing: Drawing) -> dict[str, Any]:
         boxes = []
         for box in drawing.boxes:
-            kept = {k: v for k, v in _pixels(box).items() if v not in ("", 0, -1, ())}
+            plain = _plain(vars(box) | {"places": ()}, TENTHS)
+            kept = {k: v for k, v in plain.items() if v not in ("", 0, -1, [])}
             if box.group == 0:  # the first group is one, unlike no group
                 kept["group"] = 0
             if box.places:
                 every = [place for location in box.places for place in location.every()]
                 kept["places"] = self.places.numbers(every)
             boxes.append(kept)
-        return _pixels(drawing) | {
-            "boxes": boxes,
-            "frames": list(map(_pixels, drawing.frames)),
-            "wires": list(map(_pixels, drawing.wires)),
-        }
+        plain = _plain(vars(drawing) | {"boxes": ()}, TENTHS)
+        return {**plain, "boxes": boxes}
 
     def kernel(self, kernel: KernelRow) -> dict[str, Any]:
         texts = {}
@@ -121,7 +124,7 @@ class _Payload:
         facts = [("called", f"{kernel.calls} times")] if kernel.calls > 1 else []
         facts += [] if len(texts) == len(kernel.levels) else [("text", LEFT_OUT)]
         if "asm" in texts:
-            facts += kernel_facts(kernel.listing("asm"))
+            facts += kernel.facts
             self.kinds.update((line.kind, None) for line in kernel.listing("asm"))
             self.provenance.append(_mapped(kernel))
         data: dict[str, Any] = {
@@ -173,19 +176,6 @@ class _Payload:
         return self.constructs.setdefault(name, len(self.constructs)) if name else -1
 
 
-def _pixels(part: Any) -> dict[str, Any]:
-    """The fields of a part of a drawing, lengths in tenths of a pixel."""
-    return {name: _tenths(value) for name, value in vars(part).items()}
-
-
-def _tenths(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 1)
-    if isinstance(value, tuple) and value and isinstance(value[0], (float, tuple)):
-        return [_tenths(item) for item in value]
-    return value
-
-
 def _mapped(kernel: KernelRow) -> dict[str, Any]:
     """How many of a kernel's instructions in loops are known to come from somewhere."""
     loops = [line for line in kernel.listing("asm") if line.in_loop]
@@ -198,7 +188,7 @@ def _passes(view: View) -> Iterator[dict[str, Any]]:
     for row in view.passes:
         time = measured_pass(view.measured, row.level, row.name)
         measured = {"measured": time} if time else {}
-        yield asdict(row) | {"diffs": list(_diffs(row, left))} | measured
+        yield vars(row) | {"diffs": list(_diffs(row, left))} | measured
 
 
 def _diffs(row: PassRow, left: Budget) -> Iterator[tuple[str, list[str]]]:
@@ -228,16 +218,19 @@ def _operators(view: View) -> Iterable[str]:
     return dict.fromkeys(node.op.name for graph in graphs for node in graph.nodes)
 
 
-def _plain(value: Any) -> Any:
-    """JSON has lists rather than tuples, and no NaN or infinity: those become null."""
+def _plain(value: Any, digits: int = 9) -> Any:
+    """What JSON has: lists rather than tuples, objects rather than records, numbers of so many
+    decimals, null rather than NaN and infinity."""
     if type(value) is int or value is None:  # most of them
         return value
     if isinstance(value, str):
         return visible(value)
-    if isinstance(value, dict):
-        return {visible(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
     if isinstance(value, float):
-        return round(value, 9) if math.isfinite(value) else None
+        return round(value, digits) if math.isfinite(value) else None
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, digits) for item in value]
+    if isinstance(value, dict):
+        return {visible(key): _plain(item, digits) for key, item in value.items()}
+    if is_dataclass(value):
+        return {name: _plain(getattr(value, name), digits) for name in value.__dataclass_fields__}
     return value

@@ -23,7 +23,9 @@ _HIDDEN = re.compile(
 
 def visible(text: str) -> str:
     """The text with every hidden character as its code, such as ⟨U+202E⟩; ESC is ␛."""
-    return _HIDDEN.sub(_shown, text) if not text.isascii() or _HIDDEN.search(text) else text
+    if text.isascii() and text.isprintable():  # most texts, and quickly told
+        return text
+    return _HIDDEN.sub(_shown, text)
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -32,33 +32,40 @@ def print_graph(graph: Graph) -> str:
 
 def graph_lines(graph: Graph) -> Iterator[tuple[str, tuple[Location, ...]]]:
     """Each line of the graph, and the user's places of the node on it."""
-    names = node_names(graph)
-    inputs = ", ".join(f"%{names[n]}: {n.type}" for n in graph.inputs)
+    names = {node: _operand(node, name) for node, name in node_names(graph).items()}
+    inputs = ", ".join(f"{names[n]}: {n.type}" for n in graph.inputs)
     yield f"graph {graph.name}({inputs}) {{", ()
-    hidden = Input | Result
-    body = [n for n in graph.nodes if not isinstance(n.op, hidden) and not _inline(n)]
-    texts = [f"{_left(n, graph, names)} = {_call(n, names)}" for n in body]
+    body = [n for n in graph.nodes if not isinstance(n.op, (Input, Result)) and not _inline(n)]
+    texts = [_statement(n, graph, names) for n in body]
     width = min(72, max(map(len, texts), default=0))
     for node, text in zip(body, texts, strict=True):
-        where = f"  # {node.location}" if node.location else ""
-        places = node.location.every() if node.location else ()
-        yield f"  {text:<{width}}{where}".rstrip(), places
-        yield from _blocks(node)
-    yield f"  return {', '.join(_operand(n, names) for n in graph.outputs)}", ()
+        where = node.location
+        if where is None:
+            yield f"  {text}", ()
+        else:
+            yield f"  {text:<{width}}  # {where}", where.every()
+        if isinstance(node.op, Control):
+            yield from _blocks(node.op)
+    yield f"  return {', '.join(names[n] for n in graph.outputs)}", ()
     yield "}", ()
 
 
-def _left(node: Node, graph: Graph, names: dict[Node, str]) -> str:
-    """What a line defines: a node, or the results of a control node."""
-    if not isinstance(node.op, Control):
-        return f"%{names[node]}: {node.type}"
-    made = {u.op.index: u for u in graph.users[node] if isinstance(u.op, Result)}
-    return ", ".join(f"%{names[n]}: {n.type}" for _, n in sorted(made.items())) or "_"
+def _statement(node: Node, graph: Graph, names: dict[Node, str]) -> str:
+    """What a line defines, a node or the results of a control node, and as what."""
+    op, args = node.op, [names[n] for n in node.inputs]
+    if isinstance(op, Control):
+        made = {u.op.index: u for u in graph.users[node] if isinstance(u.op, Result)}
+        results = ", ".join(f"{names[n]}: {n.type}" for _, n in sorted(made.items()))
+        return f"{results or '_'} = {op.name}({', '.join(args)})"
+    left = f"{names[node]}: {node.type} ="
+    if isinstance(op, Constant):
+        return f"{left} constant(<array>)"
+    return f"{left} {op.name}({', '.join([*args, *op.printed_attributes])})"
 
 
-def _blocks(node: Node) -> Iterator[tuple[str, tuple[Location, ...]]]:
+def _blocks(op: Control) -> Iterator[tuple[str, tuple[Location, ...]]]:
     """The graphs or the loops that a control node owns, indented."""
-    for title, block in node.op.blocks() if isinstance(node.op, Control) else ():
+    for title, block in op.blocks():
         yield f"    {title}:", ()
         if isinstance(block, Graph):
             for line, places in graph_lines(block):
@@ -72,17 +79,9 @@ def _inline(node: Node) -> bool:
     return isinstance(node.op, Constant) and node.op.value.ndim == 0
 
 
-def _operand(node: Node, names: dict[Node, str]) -> str:
+def _operand(node: Node, name: str) -> str:
+    """What stands for a node where it is used: its name, or the number that it is."""
     if _inline(node):
         assert isinstance(node.op, Constant)
         return str(node.op.value[()])
-    return f"%{names[node]}"
-
-
-def _call(node: Node, names: dict[Node, str]) -> str:
-    if isinstance(node.op, Constant):
-        return "constant(<array>)"
-    args = [_operand(n, names) for n in node.inputs]
-    if not isinstance(node.op, Control):
-        args += node.op.printed_attributes
-    return f"{node.op.name}({', '.join(args)})"
+    return f"%{name}"

@@ -13,7 +13,6 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
-from IPython.display import display
 
 import nbcomp
 from nbcomp.display.bundle import Explanation, Listing, Report
@@ -106,7 +105,7 @@ def _numbered(page: str, number: int) -> str:
 
 
 @contextmanager
-def shown_when_interrupted(show: Callable[[Report], object] = display) -> Iterator[None]:
+def shown_when_interrupted(show: Callable[[Report], object]) -> Iterator[None]:
     """Show what was measured before an interrupt, which then ends the command."""
     try:
         yield
@@ -210,12 +209,12 @@ class CompilerMagics(Magics):
                 compiler = way or (nbcomp.script if args.script else nbcomp.jit)
                 return self._cell(cell, args.inputs, args.html, chosen, compiler, search)
             if args.call:
-                call = call_of(self.notebook, " ".join(args.call), args.inputs, True, way)
-                if search is not None:
-                    with Progress(self.notebook) as progress:
+                with Progress(self.notebook) as progress, shown_when_interrupted(progress.finish):
+                    progress.say("compiling …")
+                    call = call_of(self.notebook, " ".join(args.call), args.inputs, True, way)
+                    if search is not None:
                         search(call, progress)
-                with shown_when_interrupted():
-                    self.last = self._report(call, chosen, args.html)
+                    self.last = self._report(call, chosen, args.html, progress.say)
             if self.last is None:
                 raise UsageError("nothing was compiled yet")
             self.last = marked(self.last)
@@ -236,9 +235,7 @@ class CompilerMagics(Magics):
         compiler = nbcomp.script if args.script else nbcomp.jit
         return partial(compiler, libraries=libraries, precision=args.precision)
 
-    def _report(
-        self, call: Call, chosen: Options, page: str, say: Callable[[str], None] = lambda _: None
-    ) -> Report:
+    def _report(self, call: Call, chosen: Options, page: str, say: Callable[[str], None]) -> Report:
         """The report on a call, against the run before; written to a file if one is named."""
         try:
             report = report_on(call, chosen, say)
@@ -347,7 +344,11 @@ class CompilerMagics(Magics):
         __tracebackhide__ = True
         args = parsed(self.bench, line)
         chosen = replace(options(args), timed=True)
-        with UsersFrames(self.notebook):
+        with (
+            UsersFrames(self.notebook),
+            Progress(self.notebook) as progress,
+            shown_when_interrupted(progress.finish),
+        ):
+            progress.say("compiling …")
             call = call_of(self.notebook, " ".join(args.call), args.inputs)
-            with shown_when_interrupted():
-                return report_on(call, chosen)
+            return report_on(call, chosen, progress.say)

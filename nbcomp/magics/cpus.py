@@ -10,6 +10,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from nbcomp.magics.cell import UsersFrames, call_of
 from nbcomp.magics.commands import parsed, unquoted
+from nbcomp.magics.progress import Progress
 
 
 @magics_class
@@ -34,9 +35,11 @@ class CpuMagics(Magics):
 
         __tracebackhide__ = True
         args = parsed(self.cpus, line)
-        with UsersFrames(self.notebook):
+        with UsersFrames(self.notebook), Progress(self.notebook) as progress:
+            progress.say("compiling …")
             call = call_of(self.notebook, " ".join(args.call), args.inputs)
             call.find_compiled()
             if call.refused is not None:
                 raise call.refused
-            return compare_cpus(call.compiled, call.args, call.kwargs, seconds=args.seconds)
+            what = call.compiled, call.args, call.kwargs
+            return compare_cpus(*what, seconds=args.seconds, say=progress.say)

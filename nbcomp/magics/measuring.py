@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from io import StringIO
 from typing import Any
-
-import numpy as np
 
 from nbcomp.display.bundle import Report
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Fallback
 from nbcomp.display.view.view import SECTIONS
-from nbcomp.frontend.result import resolve
+from nbcomp.magics.checking import check_levels, check_parts, coarsest_part
 from nbcomp.magics.plain import plain
 from nbcomp.magics.recording import Call, breaks_of, parts_of
 from nbcomp.magics.repeatable import effect_of
 from nbcomp.measure.arguments import Elsewhere, kept, twin
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare, errors
-from nbcomp.measure.differences import differences
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import SIZES, Scaling, scaling
-from nbcomp.measure.surroundings import Surroundings
 from nbcomp.record import Location
 
 INTERRUPTED = "interrupted: what had not been measured by then is missing"
-INTERPRETED = 50_000  # elements of all values together that the loop interpreter may work on
 
 
 @dataclass(frozen=True)
@@ -84,8 +78,9 @@ def _report_on_parts(call: Call, options: Options, say: Callable[[str], None]) -
         return replace(report, notes=(note,))
     say(f"{call.function.__name__}: timing against Python …")
     both = (call.function, reference, call.args, call.kwargs)
+    eps = coarsest_part(call)
     try:
-        return replace(report, comparison=compare(*both, seconds=options.seconds / 2))
+        return replace(report, comparison=compare(*both, seconds=options.seconds / 2, eps=eps))
     except KeyboardInterrupt:
         raise Interrupted(replace(report, notes=(INTERRUPTED,))) from None
 
@@ -194,10 +189,16 @@ class _Measuring:
         if not self.precision:
             return found
         given = (tuple(self.call.args), dict(self.call.kwargs))
-        ours, theirs = twin(given), twin(given)
-        values = self.call.function(*ours[0], **ours[1]), self.reference(*theirs[0], **theirs[1])
-        against = errors(*values, self.reference, given)
+        ours, theirs = (self.answer(f) for f in (self.call.function, self.reference))
+        with self.elsewhere.fresh():
+            against = errors(ours, theirs, self.reference, given)
         return replace(found, against_float64=against)
+
+    def answer(self, function: Callable[..., Any]) -> Any:
+        """What a function gives for copies of the arguments."""
+        args, kwargs = twin((self.call.args, self.call.kwargs))
+        with self.elsewhere.fresh():
+            return self.elsewhere.apart(function(*args, **kwargs))
 
     def scaling(self) -> Scaling:
         """The same across batch sizes."""
@@ -211,6 +212,7 @@ class _Measuring:
             seconds=self.options.seconds * 3 / 4,
             writes=self.writes,
             eps=self.eps,
+            elsewhere=self.elsewhere,
             operators=partial(_operators, python),
             progress=lambda size: self.say(f"compiling for batch size {size:,} and timing …"),
         )
@@ -237,9 +239,8 @@ class _Measuring:
         """The program for every CPU there is a name for, timed where this machine can."""
         from nbcomp.measure.cpus import compare_cpus  # brings the compiler: not when loaded
 
-        self.say("compiling for other CPUs …")
         what = (self.compiled, self.call.args, self.call.kwargs, self.reference)
-        return tuple(compare_cpus(*what, seconds=self.options.seconds))
+        return tuple(compare_cpus(*what, seconds=self.options.seconds, say=self.say))
 
 
 def _again(call: Call) -> tuple[str, ...]:
@@ -255,106 +256,3 @@ def _operators(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     from nbcomp.frontend.trace import capture  # with the compiler
 
     return len(capture(function, list(args), dict(kwargs)).graph.nodes)
-
-
-def check_levels(
-    call: Call, reference: Callable[..., Any], elsewhere: Elsewhere
-) -> Iterator[LevelCheck]:
-    """Run each level of the compilation on the call's arguments, up to the first wrong one.
-
-    elsewhere: the other arrays it writes to, which are compared as well.
-    """
-    theirs = twin((call.args, call.kwargs))
-    elsewhere.again()
-    wanted = twin(reference(*theirs[0], **theirs[1]))
-    others = elsewhere.copies()
-    eps = coarsest(call.compiled.captured, call.compiled.options.precision)
-    for level, run in _levels_of(call.compiled):
-        ours = twin((call.args, call.kwargs))
-        elsewhere.again()
-        try:
-            value = run(*ours[0], **ours[1])
-        except Exception as error:
-            yield _left_to_python(call, level, error)
-            continue
-        found = differences(value, wanted, eps=eps)
-        found += differences(ours, theirs, "arguments", eps)
-        for name, array in elsewhere.arrays.items():
-            found += differences(array, others[name], name, eps)
-        worst = Comparison(found)
-        yield LevelCheck(level, worst.ulp, worst.problem)
-        if worst.problem:
-            return
-
-
-def _levels_of(compiled: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The levels of a compilation; the interpreter of the loop levels is slow, so they are left out
-    for large arrays."""
-    from nbcomp.levels import levels  # brings the whole compiler: not when the commands are loaded
-
-    work = sum(n.type.size for n in compiled.captured.nodes)
-    return levels(compiled, kernels=work <= INTERPRETED)
-
-
-def _left_to_python(call: Call, level: str, error: Exception) -> LevelCheck:
-    """A level that ends with an error: right where the program does, and Python then runs it."""
-    message = f"{type(error).__name__}: {error}"
-    if call.compiled.leaves_to_python(error):
-        why = f" ({message})" if type(error).__module__ == "builtins" else ""
-        return LevelCheck(level, 0.0, "", f"leaves this call to Python{why}")
-    return LevelCheck(level, 0.0, message)
-
-
-def check_parts(call: Call) -> Iterator[LevelCheck]:
-    """Run each level of each part on what it is given when the call is made once more, against the
-    graph that was captured; then the answer of the whole, and what it wrote, against Python's.
-
-    What the two calls write to besides their arguments is afterwards as it was."""
-    found: list[LevelCheck] = []
-    seen: set[int] = set()
-
-    def observe(region: Any, args: tuple[Any, ...]) -> None:
-        variant = region.find(args)
-        if variant is not None and id(variant) not in seen:
-            seen.add(id(variant))
-            found.extend(_levels_of_part(variant, args, f"part at line {region.location.line}"))
-
-    around, reference = Surroundings(call.function.__wrapped__), plain(call.function)
-    ours, theirs = twin((call.args, call.kwargs)), twin((call.args, call.kwargs))
-    try:
-        with redirect_stdout(StringIO()):  # it has been printed once
-            got = twin(call.function.parts.observed(observe)(*ours[0], **ours[1]))
-            written = around.copies()
-            around.again()
-            wanted = reference(*theirs[0], **theirs[1])
-        differing = differences(got, wanted) + differences(ours, theirs, "arguments")
-        for name, array in around.arrays.items():
-            differing += differences(written[name], array, name)
-    finally:
-        around.again()
-    yield from found
-    worst = Comparison(differing)
-    yield LevelCheck("all parts, with Python between them", worst.ulp, worst.problem)
-
-
-def _levels_of_part(variant: Any, args: tuple[Any, ...], part: str) -> Iterator[LevelCheck]:
-    wanted: Any = None
-    eps = coarsest(variant.captured, variant.options.precision)
-    written = [resolve(source, args) for source, _ in variant.capture.writes]
-    saved = [array.copy() for array in written]
-    for level, run in _levels_of(variant):
-        found = _arrays_of(twin(run(*args)))
-        for array, old in zip(written, saved, strict=True):
-            array[...] = old
-        wanted = found if wanted is None else wanted
-        worst = Comparison(differences(found, wanted, eps=eps))
-        yield LevelCheck(f"{part}: {level}", worst.ulp, worst.problem)
-        if worst.problem:
-            return
-
-
-def _arrays_of(value: Any) -> list[Any]:
-    """What a part computed, of all it hands out."""
-    if isinstance(value, tuple | list):
-        return [a for v in value for a in _arrays_of(v)]
-    return [value] if isinstance(value, np.ndarray | np.generic | int | float) else []

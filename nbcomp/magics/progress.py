@@ -1,4 +1,5 @@
-"""An output that first says what is being done and ends as the report; then another one may begin.
+"""An output that first says what is being done and ends as the report, or empty where the command
+returns it; then another one may begin.
 
 In a notebook it is updated in place; a terminal cannot take text back and shows the report only.
 """
@@ -52,7 +53,7 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if error[0] is not None and self._handle:
+        if self._handle:  # what is being done is not any more
             self._show(Note(""))
 
     def _show(self, content: object) -> None:

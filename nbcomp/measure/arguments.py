@@ -82,31 +82,60 @@ def restore(copies: Any, originals: Any) -> None:
             copy[...] = original
 
 
-class Elsewhere:
-    """The arrays that a captured function writes to and that are not among its arguments: those of
-    globals, closures and attributes.  Their values are those of when this was made."""
+class Around:
+    """What a function writes to besides its arguments: the arrays, by where they were found, and
+    maybe more, with the values of when this was made."""
 
-    def __init__(
-        self,
-        signature: Signature,
-        writes: Sequence[tuple[Source, int]],
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-    ) -> None:
-        values = bind(signature, args, dict(kwargs))
-        passed = {id(leaf) for _, leaf in leaves((tuple(args), dict(kwargs)), "")}
-        found = {source.describe(): resolve(source, values) for source, _ in writes}
-        self.arrays = {name: a for name, a in found.items() if id(a) not in passed}
-        self._before = self.copies()
+    arrays: Mapping[str, Array]
 
     def copies(self) -> dict[str, Array]:
         """Copies of the arrays as they are now, by where they were found."""
         return {name: array.copy() for name, array in self.arrays.items()}
 
+    def apart(self, value: Any) -> Any:
+        """A value that giving the arrays other values does not change: it may hold them."""
+        return twin(value) if self.arrays else value
+
     def again(self) -> None:
-        """Give the arrays the values they had."""
+        """Give everything the values it had."""
+        raise NotImplementedError
+
+    @contextmanager
+    def fresh(self) -> Iterator[None]:
+        """Everything has the values it had when the body begins, and after it."""
+        self.again()
+        try:
+            yield
+        finally:
+            self.again()
+
+
+class Elsewhere(Around):
+    """The arrays of globals, closures and attributes that a captured function writes to."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self.arrays = dict(arrays)
+        self._before = self.copies()
+
+    @staticmethod
+    def of(
+        signature: Signature,
+        writes: Sequence[tuple[Source, int]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Elsewhere:
+        """Those of a captured function for these arguments."""
+        values = bind(signature, args, dict(kwargs))
+        passed = {id(leaf) for _, leaf in leaves((tuple(args), dict(kwargs)), "")}
+        found = {source.describe(): resolve(source, values) for source, _ in writes}
+        return Elsewhere({name: a for name, a in found.items() if id(a) not in passed})
+
+    def again(self) -> None:
         for name, array in self.arrays.items():
             array[...] = self._before[name]
+
+
+NOWHERE = Elsewhere({})
 
 
 @contextmanager
@@ -117,8 +146,6 @@ def kept(
     kwargs: Mapping[str, Any],
 ) -> Iterator[Elsewhere]:
     """Keep what a captured function writes to besides its arguments, of which it gets copies."""
-    elsewhere = Elsewhere(signature, writes, args, kwargs)
-    try:
+    elsewhere = Elsewhere.of(signature, writes, args, kwargs)
+    with elsewhere.fresh():
         yield elsewhere
-    finally:
-        elsewhere.again()

@@ -15,7 +15,7 @@ import numpy as np
 
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.op import Constant, Input, Source, View
-from nbcomp.measure.arguments import Elsewhere, rebuild, restore, twin
+from nbcomp.measure.arguments import NOWHERE, Around, rebuild, restore, twin
 from nbcomp.measure.differences import Difference, differences, leaves
 from nbcomp.measure.timing import Function, Neighbours, Timing, alternate, quietly, ratio
 
@@ -85,7 +85,7 @@ class Wanted:
     value: Any
     written: Any
     eps: float = 0.0
-    elsewhere: Elsewhere | None = None
+    elsewhere: Around = NOWHERE
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -95,18 +95,15 @@ class Wanted:
         kwargs: Mapping[str, Any] | None,
         writes: bool,
         eps: float = 0.0,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: Around = NOWHERE,
     ) -> Wanted:
         """Run the Python function, on copies.  Raises what it raises."""
         given = (tuple(args), dict(kwargs or {}))
         copies = twin(given) if writes else given
-        with quietly():
-            value = reference(*copies[0], **copies[1])
-        if elsewhere is None or not elsewhere.arrays:
-            return Wanted(reference, given, writes, value, copies, eps)
-        others = elsewhere.copies()
-        elsewhere.again()
-        return Wanted(reference, given, writes, twin(value), copies, eps, elsewhere, others)
+        with quietly(), elsewhere.fresh():
+            value = elsewhere.apart(reference(*copies[0], **copies[1]))
+            others = elsewhere.copies()
+        return Wanted(reference, given, writes, value, copies, eps, elsewhere, others)
 
     def check(self, function: Function) -> Comparison:
         """Compare the answer of another function on copies of the arguments, without timing it.
@@ -115,15 +112,13 @@ class Wanted:
         can be told.  Raises what the function raises.
         """
         ours = twin(self.given) if self.writes else self.given
-        with quietly():
-            value = function(*ours[0], **ours[1])
+        with quietly(), self.elsewhere.fresh():
+            value = self.elsewhere.apart(function(*ours[0], **ours[1]))
             others = self._written_elsewhere()
-            value = twin(value) if others else value
-            found = differences(value, self.value, eps=self.eps)
-            if any(d.problem for d in found):
+        found = differences(value, self.value, eps=self.eps)
+        if any(d.problem for d in found):
+            with quietly(), self.elsewhere.fresh():
                 found = _judged(found, value, self.value, self.reference, self.given)
-        if self.elsewhere is not None:
-            self.elsewhere.again()
         found += tuple(d for d in others if d.problem or d.ulp > 0)
         if not self.writes:
             return Comparison(found)
@@ -132,8 +127,6 @@ class Wanted:
 
     def _written_elsewhere(self) -> tuple[Difference, ...]:
         """What a call wrote to other arrays than those of its arguments."""
-        if self.elsewhere is None:
-            return ()
         arrays = self.elsewhere.arrays.items()
         return tuple(d for n, a in arrays for d in differences(a, self.others[n], n, self.eps))
 
@@ -145,7 +138,7 @@ def check(
     kwargs: Mapping[str, Any] | None = None,
     writes: bool = True,
     eps: float = 0.0,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: Around = NOWHERE,
 ) -> Comparison:
     """Compare the answers of both on copies of the arguments, as `Wanted` says."""
     return Wanted.of(reference, args, kwargs, writes, eps, elsewhere).check(compiled)
@@ -251,7 +244,7 @@ def compare(
     seconds: float = 0.5,
     writes: bool = True,
     eps: float = 0.0,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: Around = NOWHERE,
 ) -> Comparison:
     """Check that both give the same answer, then time them in turn.
 
@@ -265,7 +258,7 @@ def compare(
     given = (tuple(args), dict(kwargs or {}))
     ours, theirs = (twin(given), twin(given)) if writes else (given, given)
     again = (partial(restore, ours, given), partial(restore, theirs, given))
-    with quietly():
+    with quietly(), elsewhere.fresh():
         pair = alternate(
             [(compiled, *ours), (reference, *theirs)], seconds, again if writes else ()
         )

@@ -101,6 +101,7 @@ def compare_cpus(
     reference: Callable[..., Any] | None = None,
     seconds: float = 5.0,
     names: Sequence[str] = NAMES,
+    say: Callable[[str], None] = lambda _: None,
 ) -> CpuTable:
     """A compiled function for this machine and for the named CPUs, on these arguments.
 
@@ -111,6 +112,7 @@ def compare_cpus(
     named = {cpu.name: cpu for cpu in CPUS}
     rows = [_row("host", "this machine", compiled, "")]
     for name in names:
+        say(f"compiling for {named[name].title} …")
         notes = filter(None, (named[name].missing, named[name].note))
         try:
             made = compiled.for_cpu(name)
@@ -119,16 +121,15 @@ def compare_cpus(
             why = str(error).splitlines()[-1]
             rows.append(CpuRow(name, named[name].title, None, 0, 0, note=f"no code: {why}"))
     captured = compiled.capture
-    with kept(captured.signature, captured.writes, args, kwargs or {}):
+    with kept(captured.signature, captured.writes, args, kwargs or {}) as elsewhere:
         python = reference or compiled.function
-        writes = bool(captured.writes)
-        wanted = Wanted.of(
-            python, args, kwargs, writes, coarsest(compiled.captured, compiled.options.precision)
-        )
+        eps = coarsest(compiled.captured, compiled.options.precision)
+        wanted = Wanted.of(python, args, kwargs, bool(captured.writes), eps, elsewhere)
         neighbours = Neighbours()
         runs = [row.name == "host" or named[row.name].runs for row in rows]
-        timed = _timed(rows, runs, wanted, seconds)
-    return CpuTable(compiled.name, tuple(timed), neighbours.cores())
+        say("timing those that run here in turn …")
+        timed = tuple(_timed(rows, runs, wanted, seconds))
+    return CpuTable(compiled.name, timed, neighbours.cores())
 
 
 def _row(name: str, title: str, compiled: Compiled, note: str) -> CpuRow:

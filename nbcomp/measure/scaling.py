@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nbcomp.measure.arguments import batch_arguments, resized, twin
+from nbcomp.measure.arguments import NOWHERE, Elsewhere, batch_arguments, resized, twin
 from nbcomp.measure.comparison import Comparison, compare
 from nbcomp.measure.timing import REST, ROUNDS, Function, Neighbours, quietly
 
@@ -63,6 +63,7 @@ def scaling(
     writes: bool = True,
     operators: Callable[..., int] | None = None,
     eps: float = 0.0,
+    elsewhere: Elsewhere = NOWHERE,
 ) -> Scaling:
     """Compare across batch sizes, within about `seconds`: those of compiling for new sizes count,
     and sizes that would take longer, from what the size before took, are left out.  The smallest
@@ -80,7 +81,7 @@ def scaling(
             return Scaling((), reason="no argument has a leading axis whose length can be varied")
         if operators and (grown := _growth(operators, args, kwargs or {}, positions)):
             return Scaling((), reason=grown)
-        sweep = _Sweep(compiled, reference, tuple(args), kwargs, positions, writes, eps)
+        sweep = _Sweep(compiled, reference, tuple(args), kwargs, positions, writes, eps, elsewhere)
         return sweep.run(sorted(sizes), seconds, end, progress)
 
 
@@ -95,6 +96,7 @@ class _Sweep:
     positions: tuple[int, ...]
     writes: bool
     eps: float
+    elsewhere: Elsewhere = NOWHERE
     points: list[Point] = field(default_factory=list)
 
     def run(
@@ -125,8 +127,7 @@ class _Sweep:
         batch = resized(self.args, self.positions, size)
         known = len(getattr(self.compiled, "fallbacks", ()))
         try:
-            both = self.compiled, self.reference, batch, self.kwargs
-            point = _point(*both, size, seconds, self.writes, self.eps)
+            point = self._point(batch, size, seconds)
         except Exception as error:  # whatever the user's function raises for such a batch
             said = str(error).strip().splitlines()
             return f"cannot be run: {said[0] if said else type(error).__name__}"
@@ -134,6 +135,17 @@ class _Sweep:
             return f"cannot be compiled: {str(refused[-1]).splitlines()[-1]}"
         self.points.append(point)
         return ""
+
+    def _point(self, args: tuple[Any, ...], size: int, seconds: float) -> Point:
+        given = (args, dict(self.kwargs or {}))
+        ours = twin(given) if self.writes else given
+        with self.elsewhere.fresh():
+            start = time.perf_counter()
+            self.compiled(*ours[0], **ours[1])
+            first = time.perf_counter() - start
+        both = self.compiled, self.reference, args, self.kwargs
+        how = self.writes, self.eps, self.elsewhere
+        return Point(size, first, compare(*both, max(seconds, 0.02), *how))
 
     def _too_large(self, size: int) -> str:
         arrays = [self.args[i] for i in self.positions]
@@ -192,25 +204,6 @@ def _varying(
             continue
         return candidate
     return ()
-
-
-def _point(
-    compiled: Function,
-    reference: Function,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any] | None,
-    size: int,
-    seconds: float,
-    writes: bool,
-    eps: float,
-) -> Point:
-    given = (tuple(args), dict(kwargs or {}))
-    ours = twin(given) if writes else given
-    start = time.perf_counter()
-    compiled(*ours[0], **ours[1])
-    first = time.perf_counter() - start
-    found = compare(compiled, reference, args, kwargs, max(seconds, 0.02), writes, eps)
-    return Point(size, first, found)
 
 
 def _estimate(point: Point, size: int) -> float:

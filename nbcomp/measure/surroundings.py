@@ -17,16 +17,17 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.measure.arguments import Around
 from nbcomp.measure.differences import Array
 
 MOST = 20_000  # things that are kept; a program that reaches more keeps the first
 
 
-class Surroundings:
-    """What a function reaches, as it is now.  `arrays` by the names they are found under."""
+class Surroundings(Around):
+    """What a function reaches, as it is now."""
 
     def __init__(self, function: Any) -> None:
-        self.arrays: dict[str, Array] = {}
+        self.arrays = self._arrays = dict[str, Array]()
         self._undo: list[Callable[[], object]] = [
             partial(np.random.set_state, np.random.get_state()),
             partial(random.setstate, random.getstate()),
@@ -40,13 +41,8 @@ class Surroundings:
                 waiting += self._entered(name, value)
 
     def again(self) -> None:
-        """Give everything the values it had."""
         for undo in self._undo:
             undo()
-
-    def copies(self) -> dict[str, Array]:
-        """Copies of the arrays as they are now."""
-        return {name: array.copy() for name, array in self.arrays.items()}
 
     def _entered(self, name: str, value: Any) -> Iterator[tuple[str, Any]]:
         """Keep one value; what is within it."""
@@ -71,7 +67,7 @@ class Surroundings:
 
     def _keep_array(self, name: str, array: Array) -> None:
         if array.flags.writeable and array.dtype != object:
-            self.arrays.setdefault(name, array)
+            self._arrays.setdefault(name, array)
             self._undo.append(partial(np.copyto, array, array.copy()))
 
     def _function(self, function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from nbcomp.compiled import Compiled
 from nbcomp.errors import NbcompError
 from nbcomp.loop.grammar import Call, walk
 from nbcomp.machine import host
-from nbcomp.measure.arguments import kept, restore, twin
+from nbcomp.measure.arguments import Elsewhere, kept, restore, twin
 from nbcomp.measure.comparison import Wanted, coarsest
 from nbcomp.measure.memory_plan import memory_plan
 from nbcomp.measure.timing import Call as TimedCall
@@ -73,8 +73,9 @@ def measure_variants(
     what the reference raises, and KeyboardInterrupt.
     """
     captured = compiled.capture
-    with kept(captured.signature, captured.writes, args, kwargs or {}):
-        race = _Race(compiled, reference or compiled.function, args, kwargs or {}, seconds)
+    with kept(captured.signature, captured.writes, args, kwargs or {}) as elsewhere:
+        python = reference or compiled.function
+        race = _Race(compiled, python, args, kwargs or {}, seconds, elsewhere)
         for number, position in enumerate(dict.fromkeys([*before, *range(len(choices))])):
             say(f"compiling variant {number + 1} of {len(choices)} …")
             race.enter(position, choices[position])
@@ -101,6 +102,7 @@ class _Race:
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
     seconds: float
+    elsewhere: Elsewhere
     entries: dict[int, _Entry] = field(default_factory=dict)  # by position
     known: dict[Any, int] = field(default_factory=dict)  # machine code -> position
 
@@ -111,7 +113,8 @@ class _Race:
         self.compiling = self.compiled.compile_seconds  # of the variant that took longest
         begin = time.perf_counter()
         eps = coarsest(self.compiled.captured, self.compiled.options.precision)
-        self.wanted = Wanted.of(self.reference, self.args, self.kwargs, self.writes, eps)
+        what = self.reference, self.args, self.kwargs, self.writes, eps
+        self.wanted = Wanted.of(*what, self.elsewhere)
         self.numpy_seconds = time.perf_counter() - begin
 
     def left(self) -> float:

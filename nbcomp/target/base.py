@@ -7,6 +7,7 @@ Python. Knows kernels and traces; nothing of graphs, and nothing of how a progra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,6 +57,9 @@ class Code(Protocol):
 
     def listing(self, level: str) -> Listing:
         """The same for readers, each line with where it comes from."""
+
+    def begin(self, worker: Executor) -> None:
+        """Begin to make its texts in a thread of a worker's, since they will be asked for."""
 
 
 class Target(Protocol):

@@ -6,6 +6,7 @@ Slow, and the meaning the machine code is compared with: `compile(f, x, target="
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +39,9 @@ class InterpretedCode:
     def listing(self, level: str) -> Listing:
         """The loops: there is nothing below them."""
         raise ValueError(f"no level {level!r}: the interpreted target ends with the loops")
+
+    def begin(self, worker: Executor) -> None:
+        """There are no texts to make."""
 
     def __str__(self) -> str:
         return print_kernel(self.kernel)

@@ -70,7 +70,7 @@ class Kernel:
     kernel: loop.Kernel
     texts: dict[str, str]
     asked: list[str] = field(default_factory=list)
-    code: Any = field(default_factory=lambda: SimpleNamespace(bulk=9))
+    code: Any = field(default_factory=lambda: SimpleNamespace(bulk=9, begin=lambda _: None))
 
     def listing(self, level: str) -> Listing:
         self.asked.append(level)

@@ -67,9 +67,7 @@ FULL: dict[str, Any] = {
                 }
             },
             "facts": [["vector width", "512 bit"]],
-            "cpus": [
-                {"name": "SSE2", "seconds": None, "note": "text only", "text": {"text": "addps"}}
-            ],
+            "cpus": [{"name": "SSE2", "note": "text only", "text": {"text": "addps"}}],
         }
     ],
     "cpus": [

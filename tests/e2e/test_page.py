@@ -29,8 +29,8 @@ def everything(payload: dict[str, Any]) -> dict[str, Any]:
     """A real compilation, with the sections that only measuring or a second run would bring."""
     data = deepcopy(FULL | payload)
     data["kernels"][0]["cpus"] = [
-        {"name": name, "seconds": time, "note": "", "text": data["kernels"][0]["texts"]["asm"]}
-        for name, time in (("SSE2", 3e-5), ("AVX2", 2e-5), ("NEON", None))
+        {"name": name, "note": "", "text": data["kernels"][0]["texts"]["asm"]}
+        for name in ("SSE2", "AVX2", "NEON")
     ]
     data["speed"] = [
         {"size": n, "ratio": r, "low": 0.9 * r, "high": 1.1 * r, "ours": 1e-5, "theirs": r * 1e-5}

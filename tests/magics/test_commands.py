@@ -283,3 +283,18 @@ def test_precision_is_asked_for_and_its_error_shown(quick: Any) -> None:
     assert "error against float64" in said
     assert "to_bfloat16" in quick.names["f"].compiled.text("graph")
     assert "--precision takes bf16, not fp8" in usage_error(quick, "%compile f(a) --precision fp8")
+
+
+@pytest.mark.parametrize("command", ["%compile f(x) --seconds 0.1", "%bench f(x) --seconds 0.1"])
+def test_commands_of_a_line_say_what_they_do_meanwhile(
+    notebook: Any, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """In an output of their own, which is empty in the end: the report is what they return."""
+    notebook.run("def f(v):\n    return v * 2\nx = np.ones(9)")
+    monkeypatch.setattr(notebook.shell, "kernel", object(), raising=False)
+    report = notebook.value(command)
+    assert report.comparison.agrees
+    said = [output.data["text/plain"] for output in notebook.outputs if "text/plain" in output.data]
+    assert said[0] == "compiling …"
+    assert any("comparing with NumPy" in words for words in said)
+    assert "" in said[1:]

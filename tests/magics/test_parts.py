@@ -131,3 +131,30 @@ def test_effects_are_found(function: Callable[..., Any], words: str) -> None:
 
 def test_objects_that_are_given_may_be_changed() -> None:
     assert effect_of(plain, (iter([1]),)) == "it is given a list_iterator"
+
+
+CHECKED = """%%compile --no-bench --check
+def step(v):
+    global steps
+    steps += 1
+    print('a step')
+    seen.append(steps)
+    table[0] += v.sum()
+    drawn = rng.standard_normal(3)
+    total = float((v * 2).sum())
+    return total + steps + len(seen) + table[0] + drawn.sum()
+step(x)"""
+
+
+def test_checking_leaves_everything_as_one_call_does(data: Any) -> None:
+    data.run("steps, seen, table, rng = 0, [], np.zeros(2), np.random.default_rng(0)")
+    value = data.value(CHECKED)
+    assert [c.problem for c in data.last.checks if c.problem] == []
+    assert data.last.checks[-1].level == "all parts, with Python between them"
+    assert data.printed.count("a step\n") == 1
+    names = data.names
+    assert (names["steps"], names["seen"], names["table"].tolist()) == (1, [1], [100.0, 0.0])
+    once = np.random.default_rng(0).standard_normal(3)
+    assert value == pytest.approx(200 + 1 + 1 + 100 + once.sum())
+    after = np.random.default_rng(0).standard_normal(6)[3:]
+    np.testing.assert_array_equal(names["rng"].standard_normal(3), after)

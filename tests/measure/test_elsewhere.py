@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 
 import nbcomp
-from nbcomp.magics.measuring import Options, check_levels, report_on
+from nbcomp.magics.checking import check_levels
+from nbcomp.magics.measuring import Options, report_on
 from nbcomp.magics.recording import Call
 from nbcomp.measure.arguments import Elsewhere
 from nbcomp.measure.comparison import check
+from nbcomp.measure.cpus import compare_cpus
+from nbcomp.measure.scaling import scaling
+from nbcomp.measure.variants import measure_variants
 
 TABLE = np.zeros(4, np.float32)
 X = np.arange(4, dtype=np.float32)
@@ -30,7 +34,7 @@ def to_attribute(a: Any, x: Any) -> Any:
 
 def elsewhere(compiled: Any, *args: Any) -> Elsewhere:
     capture = compiled.capture
-    return Elsewhere(capture.signature, capture.writes, args, {})
+    return Elsewhere.of(capture.signature, capture.writes, args, {})
 
 
 def wrong(x: Any) -> Any:
@@ -151,6 +155,48 @@ def test_what_parts_write_elsewhere_is_compared(monkeypatch: Any) -> None:
 
         return changed
 
-    monkeypatch.setattr("nbcomp.magics.measuring.plain", other)
+    monkeypatch.setattr("nbcomp.magics.checking.plain", other)
     report = report_on(Call(compiled, (X,), {}, value), Options(timed=False, check=True))
     assert "TOTALS" in report.checks[-1].problem
+
+
+def running(x: Any) -> Any:
+    """Its answer depends on what it writes."""
+    TABLE[...] = TABLE * 2 + x.sum()
+    return x + TABLE.sum()
+
+
+def test_ways_and_cpus_begin_with_what_was_there() -> None:
+    TABLE[...] = 1
+    compiled = nbcomp.compile(running, X)
+    TABLE[...] = 1  # compiling runs nothing, calls do
+    choices = [compiled.options, compiled.options.leaving("fuse")]
+    variants, _ = measure_variants(compiled, choices, (X,), seconds=0.05)
+    assert [v.same for v in variants] == [True, True]
+    rows = compare_cpus(compiled, (X,), seconds=0.05, names=("sse2",))
+    assert [row.same for row in rows] == [True, True]
+    np.testing.assert_array_equal(TABLE, 1)
+
+
+def test_every_batch_size_begins_with_what_was_there() -> None:
+    TABLE[...] = 1
+    function: Any = nbcomp.jit(running)
+    other = elsewhere(nbcomp.compile(running, X), X)
+    found = scaling(function, running, (X,), sizes=(3,), seconds=0.1, elsewhere=other)
+    assert [p.size for p in found.points] == [3]
+    assert found.wrong == ()
+
+
+def test_a_level_that_is_as_near_to_the_true_answer_as_numpy_is_right() -> None:
+    """Sums that cancel leave rounding errors, NumPy's as much as ours."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal(100_000).astype(np.float32)
+
+    def cancelled(x: Any) -> Any:
+        return x.sum() - x[::-1].sum()
+
+    function: Any = nbcomp.jit(cancelled)
+    call = Call(function, (a,), {}, function(a))
+    call.find_compiled()
+    checks = list(check_levels(call, cancelled, elsewhere(call.compiled, a)))
+    assert [c.problem for c in checks if c.problem] == []

@@ -31,7 +31,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.machine import host
 from nbcomp.target.llvm.codegen import generate
-from nbcomp.target.llvm.compile import assembly, compile_kernel, host_cpu, optimised
+from nbcomp.target.llvm.compile import compile_kernel, host_cpu, made_here
 from nbcomp.target.llvm.memory import STACK
 from nbcomp.target.llvm.values import LITERAL
 from nbcomp.types import FLOAT32, FLOAT64, INT64
@@ -603,7 +603,7 @@ def test_a_register_tile_stays_in_registers(rng: np.random.Generator) -> None:
     got = native(k, {"a": a, "b": b})["c"]
     np.testing.assert_allclose(got, a.T @ b, rtol=1e-5)
     code, machine = compiled(k)
-    text = code.readable(machine.optimised_text)
+    text = code.readable(machine.texts.optimised)
     assert "alloca" not in text
     assert text.count("llvm.fmuladd") > 6
 
@@ -703,7 +703,7 @@ def test_vectors_are_the_machines() -> None:
     register = {64: "zmm", 32: "ymm"}.get(host().vector_bytes)
     if register is None:
         pytest.skip("128-bit vectors")
-    assert register in machine.assembly
+    assert register in machine.texts.assembly
 
 
 @pytest.mark.parametrize(
@@ -727,7 +727,7 @@ def test_streaming_stores_go_past_the_caches(rng: np.random.Generator) -> None:
     code, machine = compiled(k)
     assert "!nontemporal" in code.text
     if host().vector_bytes >= 32:
-        assert "vmovnt" in machine.assembly
+        assert "vmovnt" in machine.texts.assembly
     source = rng.random(1024, np.float32)
     memory = np.zeros(1024 + 16, np.float32)
     skip = -(memory.ctypes.data // 4) % 16
@@ -786,7 +786,7 @@ def test_locations_are_not_in_the_text_that_is_compiled(seed: int) -> None:
 def test_locations_do_not_change_machine_code(seed: int, vector_bytes: int) -> None:
     kernel = RandomKernel(seed).kernel
     plain, located = (
-        assembly(optimised(generate(kernel, vector_bytes, located=x).text, host_cpu()), host_cpu())
+        made_here(generate(kernel, vector_bytes, located=x).text, host_cpu()).assembly
         for x in (False, True)
     )
 

@@ -10,7 +10,7 @@ import pytest
 from nbcomp.errors import Unsupported
 from nbcomp.target.llvm import scalars
 from nbcomp.target.llvm.builder import Builder
-from nbcomp.target.llvm.compile import host_cpu, optimised
+from nbcomp.target.llvm.compile import host_cpu, made_here
 from nbcomp.target.llvm.elementary import COSTS, FUNCTIONS
 
 from .accuracy import (
@@ -238,6 +238,6 @@ def test_refuses_what_it_has_no_code_for() -> None:
 
 
 def test_outlined_bodies_are_put_where_they_are_called() -> None:
-    text = optimised(compiled("sin", "f", 16).text, host_cpu())
+    text = made_here(compiled("sin", "f", 16).text, host_cpu()).optimised
     assert not re.search(r"@nb\.trig\.v16float\b", text)
     assert re.search(r"@nb\.trig\.huge\.v16float\b", text)  # the rare case stays outside

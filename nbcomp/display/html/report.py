@@ -21,7 +21,7 @@ from nbcomp.display.html.source import annotated
 from nbcomp.display.html.style import FAINT, STATUS
 from nbcomp.display.picture.svg import PALETTE, data_uri, svg
 from nbcomp.display.view.cpus import HEAD, cpu_cells
-from nbcomp.display.view.kernels import LEVELS, KernelRow, kernel_facts
+from nbcomp.display.view.kernels import LEVELS, KernelRow
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.remarks import RemarkRow
 from nbcomp.display.view.source import Source
@@ -134,7 +134,7 @@ def _kernel(kernel: KernelRow, left: Budget, max_lines: int, view: View) -> str:
     about = f"{escape(kernel.operators)} {faint(kernel.lines)}"
     if not kernel.levels or kernel.number not in view.detailed or left.spent:
         return f'<p style="margin:2px 0 2px 16px">{what}: {about}</p>'
-    facts = "; ".join(f"{name}: {value}" for name, value in kernel_facts(kernel.listing("asm")))
+    facts = "; ".join(f"{name}: {value}" for name, value in kernel.facts)
     texts = [_level(kernel, level, left, max_lines, view) for level in kernel.levels]
     return fold(f"{what}: {about}", paragraph(facts) + "".join(texts))
 

@@ -12,9 +12,11 @@ from typing import Literal
 import numpy as np
 
 from nbcomp.display.picture.ranks import Point
+from nbcomp.graph.control import Control
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Constant, Contract, Input, Library
 from nbcomp.loop.grammar import Kernel
+from nbcomp.loop.printer import kernel_lines
 from nbcomp.record import Location
 from nbcomp.types import TensorType
 
@@ -129,7 +131,6 @@ def _is_program(value: object) -> bool:
 def node_box(node: Node, group: int = -1, prefix: str = "") -> Box:
     """A node's box; inside a layer its parameters go without the layer's name."""
     line = node.location.line if node.location else 0
-    places = (node.location,) if node.location else ()
     where = f"line {line}: {node.location.source().strip()}" if node.location else ""
     if isinstance(node.op, (Input, Constant)):
         kind: Kind = "input" if isinstance(node.op, Input) else "constant"
@@ -152,8 +153,19 @@ def node_box(node: Node, group: int = -1, prefix: str = "") -> Box:
         LINE * (2 if detail else 1) + 9,
         group=group,
         line=line,
-        places=places,
+        places=node_places(node),
     )
+
+
+def node_places(node: Node) -> tuple[Location, ...]:
+    """The user's places a node stands for: of a control node also those of what is in it."""
+    found = [node.location] if node.location else []
+    for _, block in node.op.blocks() if isinstance(node.op, Control) else ():
+        if isinstance(block, Graph):
+            found += [place for inner in block.nodes for place in node_places(inner)]
+        elif isinstance(block, Kernel):
+            found += [place for _, places, _ in kernel_lines(block) for place in places]
+    return tuple(dict.fromkeys(found))
 
 
 def _is_called(node: Node) -> bool:

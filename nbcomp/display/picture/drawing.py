@@ -23,6 +23,7 @@ from nbcomp.display.picture.boxes import (
     Wire,
     inline,
     node_box,
+    node_places,
     result_box,
     short,
 )
@@ -243,7 +244,7 @@ def _collapsed(graph: Graph, clusters: Sequence[Cluster]) -> Drawing:
         detail = short(" ".join(f"{op}×{k}" if k > 1 else op for op, k in ops.items()), 44)
         width = max(len(title) * TITLE, len(detail) * SMALL) + 18
         tip = f"{title} ({kind})\n{detail}"
-        places = tuple(dict.fromkeys(n.location for n in nodes if n.location))
+        places = tuple(dict.fromkeys(place for n in nodes for place in node_places(n)))
         size = (width, 2 * LINE + 9)
         place = scene.add(Box("group", title, detail, tip, *size, group=group, places=places))
         maker.update(dict.fromkeys(nodes, place))

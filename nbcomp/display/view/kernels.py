@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 from nbcomp.display.listing import commented
 from nbcomp.display.picture.clusters import numbers
@@ -36,6 +37,7 @@ class KernelRow:
     calls: int
     bulk: int  # characters its machine code was made from
     listing: Callable[[str], Listing] = field(compare=False)
+    begin: Callable[[Executor], None] = field(compare=False)  # to make its texts
 
     @property
     def title(self) -> str:
@@ -45,6 +47,11 @@ class KernelRow:
     def text(self, level: str) -> str:
         """The whole text at a level."""
         return self.listing(level).text
+
+    @cached_property
+    def facts(self) -> list[tuple[str, str]]:
+        """What its machine code does: see `kernel_facts`."""
+        return kernel_facts(self.listing("asm"))
 
 
 def _lines(nodes: Sequence[Node]) -> str:
@@ -88,7 +95,8 @@ def kernel_rows(compiled: Compiled, before: int = 0) -> list[KernelRow]:
                 cost=_touched(kernel) * calls[group.name] if kernel else 0,
                 calls=calls[group.name],
                 bulk=kernel.code.bulk if kernel else 0,
-                listing=cache(partial(kernel_listing, kernel)) if kernel else _nothing,
+                listing=cache(partial(kernel_listing, kernel)) if kernel else _no_text,
+                begin=kernel.code.begin if kernel else _no_work,
             )
         )
     return rows
@@ -99,8 +107,12 @@ def _touched(kernel: CompiledKernel) -> int:
     return sum(b.nbytes for b in kernel.kernel.buffers)
 
 
-def _nothing(level: str) -> Listing:
+def _no_text(level: str) -> Listing:
     return Listing(level, ())
+
+
+def _no_work(worker: Executor) -> None:
+    pass
 
 
 def kernel_listing(kernel: CompiledKernel, level: str) -> Listing:

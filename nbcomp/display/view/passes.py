@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -44,16 +44,17 @@ class PassRow:
         )
 
 
-def pass_rows(trace: Trace, kernels: Collection[str], part: str = "") -> list[PassRow]:
-    """The rows of all passes, in order; what changed is told of these kernels.
+def pass_rows(trace: Trace, kernels: Mapping[str, str], part: str = "") -> list[PassRow]:
+    """The rows of all passes, in order; what changed is told of these kernels, by these names.
 
     part: what the graph is called, if it is one of several.
     """
-    return joined_rows(_row(snapshot, lines, part) for snapshot, lines in trace.changed(kernels))
+    changed = trace.changed(kernels)
+    return joined_rows(_row(s, lines, kernels.get(s.kernel, part)) for s, lines in changed)
 
 
-def _row(snapshot: Snapshot, lines: Sequence[str], part: str) -> PassRow:
-    """One pass over one kernel, or over a graph."""
+def _row(snapshot: Snapshot, lines: Sequence[str], name: str) -> PassRow:
+    """One pass over one kernel, or over a graph, of that name."""
     return PassRow(
         name=snapshot.name,
         level=snapshot.level,
@@ -61,7 +62,7 @@ def _row(snapshot: Snapshot, lines: Sequence[str], part: str) -> PassRow:
         seconds=snapshot.seconds,
         added=sum(line.startswith("+") for line in lines),
         removed=sum(line.startswith("-") for line in lines),
-        diffs=((snapshot.kernel or part, tuple(lines)),) if lines else (),
+        diffs=((name, tuple(lines)),) if lines else (),
     )
 
 

@@ -38,7 +38,8 @@ class Places:
 
     def numbers(self, locations: Iterable[Location]) -> list[int]:
         """The numbers of several spans, each once."""
-        return list(dict.fromkeys(map(self.number, locations)))
+        found = self.found
+        return list(dict.fromkeys([found.setdefault(at, len(found)) for at in locations]))
 
     @property
     def places(self) -> list[Place]:

@@ -6,6 +6,7 @@ Knows the IRs by their types; it must not know how a compilation comes about.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ class Code(Protocol):
     @property
     def bulk(self) -> int: ...
     def listing(self, level: str) -> Listing: ...
+    def begin(self, worker: Executor) -> None: ...
 
 
 class CompiledKernel(Protocol):

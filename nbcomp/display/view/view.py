@@ -8,6 +8,7 @@ It must not know any markup.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -97,6 +98,14 @@ class View:
         function = getattr(self.whole, "function", None)
         return function is None or getattr(function, "__qualname__", "") == self.name
 
+    def begin(self) -> None:
+        """Have LLVM make the texts that will be shown, while the other sections are made."""
+        worker = ThreadPoolExecutor(1, "nbcomp-texts")
+        for kernel in self.kernels:
+            if kernel.number in self.detailed:
+                kernel.begin(worker)
+        worker.shutdown(wait=False)
+
     @cached_property
     def before(self) -> Drawing | None:
         """The graph as it was captured; those of several parts one below the other."""
@@ -157,15 +166,20 @@ def view(
 
 def _with_code(made: View, parts: tuple[Compiled, ...]) -> View:
     """The view with the kernels of what was compiled, and the passes over them."""
-    kernels, passes, before = list[KernelRow](), list[PassRow](), 0
-    for part in parts:
-        kernels += kernel_rows(part, before)
+    called = [f"part {k}" if len(parts) > 1 else "" for k in range(1, len(parts) + 1)]
+    kernels, titles, before = list[KernelRow](), list[dict[str, str]](), 0
+    for part, words in zip(parts, called, strict=True):
+        rows, taken = kernel_rows(part, before), {k.name for k in kernels}
+        # Kernels of two parts may have one name.
+        titles.append({k.name: f"{k.name}, {words}" if k.name in taken else k.name for k in rows})
+        kernels += [replace(k, name=titles[-1][k.name]) for k in rows]
         before += len(part.groups)
     shown = kernels if made.full else _costliest(kernels)
     names = {k.name for k in shown}
-    for number, part in enumerate(parts, 1):
-        called = f"part {number}" if len(parts) > 1 else ""
-        passes = joined_rows(passes, pass_rows(part.trace, names, called))
+    passes = list[PassRow]()
+    for part, words, known in zip(parts, called, titles, strict=True):
+        wanted = {name: title for name, title in known.items() if title in names}
+        passes = joined_rows(passes, pass_rows(part.trace, wanted, words))
     return replace(
         made,
         kernels=tuple(kernels),

@@ -134,9 +134,11 @@ class LoopWriter(Items):
 
     def again(self, loop: Loop, body: list[ast.stmt]) -> None:
         """One round of a loop's body, at the end of which it comes round."""
+        location = self.location
         self.frame.loops.append(loop)
         with self.body() as inner, self.nested():
             self.block(body)
+            self.location = location  # what counts the rounds is of the loop, not of its last line
             if not self.dead:
                 loop.rounds.append(self.frame.env)
                 self.settle_round(self.frame.env)

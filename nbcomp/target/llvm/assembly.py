@@ -23,6 +23,7 @@ _HEAD = re.compile(r"(?:\.visible |\.extern )?\.func .*?([\w$]+)\($")
 _END = re.compile(r"\s+\.section\s+\.debug")  # tables for debuggers, to the end
 _QUIET_LABEL = re.compile(r"[.$]L(?:_?_?func_(?:begin|end)|_?_?tmp|cfi|cu_)\w*$")
 MANY = 1 << 14  # words and operands that are remembered
+_BRACKET = re.compile(r"[(\[{]")
 _SYMBOL = re.compile(r"[\w.$]+")
 FLAGS = "the flags"  # as a register
 
@@ -163,6 +164,9 @@ def _parts(line: str) -> tuple[str, tuple[str, ...]]:
 
 def _split(text: str) -> Iterator[str]:
     """Operands: what is between commas outside of brackets."""
+    if not _BRACKET.search(text):
+        yield from map(str.strip, text.split(","))
+        return
     depth, start = 0, 0
     for k, char in enumerate(text):
         depth += (char in "([{") - (char in ")]}")
@@ -181,8 +185,9 @@ class Flow:
     def __init__(self, function: Function, dialect: Dialect) -> None:
         self.function, self.dialect = function, dialect
         self.instructions = function.instructions
-        self._reads = [self._read(i) for i in self.instructions]
-        self._writes = [self._written(i) for i in self.instructions]
+        targets = [(i, self.destination(i)) for i in self.instructions]
+        self._reads = [self._read(i, target) for i, target in targets]
+        self._writes = [self._written(i, target) for i, target in targets]
 
     @cached_property
     def next(self) -> list[list[int]]:
@@ -202,7 +207,7 @@ class Flow:
 
     @staticmethod
     def _is(pattern: str, i: Instruction) -> bool:
-        return _matches(pattern, i.mnemonic)
+        return _fits(pattern, i.mnemonic)
 
     @staticmethod
     def _certain(i: Instruction) -> bool:
@@ -230,19 +235,23 @@ class Flow:
         """
         if self.dialect.nested:
             return {start + 1} & set(range(len(self.instructions)))
-        return {k for name in self._writes[start] for k in self._uses_of(name, start)}
+        return set().union(*(self._uses_of(name, start) for name in self._writes[start]))
 
-    def _uses_of(self, name: str, start: int) -> Iterator[int]:
-        waiting, seen = list(self.next[start]), set()
+    def _uses_of(self, name: str, start: int) -> set[int]:
+        """Where a register's value is read, until another one is written to it."""
+        waiting, seen, found = list(self.next[start]), set[int](), set[int]()
         while waiting:
             k = waiting.pop()
-            if k in seen:
-                continue
-            seen.add(k)
-            if name in self._reads[k]:
-                yield k
-            if name not in self._writes[k]:
-                waiting += self.next[k]
+            while k not in seen:
+                seen.add(k)
+                if name in self._reads[k]:
+                    found.add(k)
+                after = self.next[k] if name not in self._writes[k] else []
+                if not after:
+                    break
+                k, *others = after
+                waiting += others
+        return found
 
     def registers(self, operand: str) -> frozenset[str]:
         """The whole registers an operand names; a place on the stack counts as one."""
@@ -259,23 +268,21 @@ class Flow:
             return i.operands[-1]
         return i.operands[-1 if d.destination_last else 0]
 
-    def _written(self, i: Instruction) -> Set[str]:
-        found = self._stored(i)
+    def _written(self, i: Instruction, target: str) -> Set[str]:
+        found = self._stored(target)
         sets = self._is(self.dialect.compares, i) or self._is(self.dialect.flags, i)
         return {*found, FLAGS} if sets else found
 
-    def _stored(self, i: Instruction) -> Set[str]:
-        """The register, or place on the stack, that it writes."""
-        target = self.destination(i)
-        bare = re.sub(r"\s*\{.*", "", target)
-        if re.match(self.dialect.stack, target):
+    def _stored(self, target: str) -> Set[str]:
+        """The register, or place on the stack, that is written."""
+        bare = target.partition("{")[0].rstrip()
+        if _fits(self.dialect.stack, target):
             return {slot_of(target)}
-        if not bare or re.match(self.dialect.memory, bare):
+        if not bare or _fits(self.dialect.memory, bare):
             return set()
         return self.registers(bare)
 
-    def _read(self, i: Instruction) -> Set[str]:
-        target = self.destination(i)
+    def _read(self, i: Instruction, target: str) -> Set[str]:
         rest = list(i.operands)
         if target:
             rest.remove(target)
@@ -288,7 +295,7 @@ class Flow:
             return found
         bare, _, mask = target.partition("{")
         found |= self.registers(mask)
-        in_memory = re.match(self.dialect.memory, bare) and not re.match(self.dialect.stack, target)
+        in_memory = _fits(self.dialect.memory, bare) and not _fits(self.dialect.stack, target)
         merged = bool(mask) and "{z}" not in mask
         if in_memory or merged or self._updates(i):
             found |= self.registers(bare.strip())
@@ -302,8 +309,9 @@ class Flow:
 
 
 @lru_cache(MANY)
-def _matches(pattern: str, mnemonic: str) -> bool:
-    return re.match(pattern, mnemonic) is not None
+def _fits(pattern: str, word: str) -> bool:
+    """Whether a mnemonic or an operand begins with a pattern; there are few different ones."""
+    return re.match(pattern, word) is not None
 
 
 def slot_of(operand: str) -> str:
@@ -358,12 +366,17 @@ def reads_memory(i: Instruction, dialect: Dialect) -> bool:
     if kind in ("load", "store", "call", "branch") or i.mnemonic.startswith("lea"):
         return kind == "load"
     sources = i.operands[:-1] if dialect.destination_last else i.operands[1:]
-    return any(re.match(dialect.memory, o) for o in sources)
+    return any(_fits(dialect.memory, o) for o in sources)
 
 
 def width_of(i: Instruction, dialect: Dialect) -> int:
     """Bits of the widest vector register in it; 0: none, -1: as wide as the machine has them."""
     for pattern, bits in dialect.widths:
-        if any(re.search(pattern, o) for o in i.operands):
+        if any(_holds(pattern, o) for o in i.operands):
             return bits
     return 128 if dialect.nested and re.match(r"v128|[if]\d+x\d", i.mnemonic) else 0
+
+
+@lru_cache(MANY)
+def _holds(pattern: str, operand: str) -> bool:
+    return re.search(pattern, operand) is not None

@@ -10,10 +10,10 @@ import hashlib
 import threading
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass, field
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -131,31 +131,28 @@ class MachineCode:
     cpu: Cpu
     addresses: dict[str, int]
     seconds: float
-    optimised: str = ""
     engine: Any = field(default=None, repr=False)
 
     @cached_property
-    def optimised_text(self) -> str:
-        """The LLVM IR after LLVM's passes."""
-        return optimised(self.llvm_text, self.cpu)
-
-    @cached_property
-    def assembly(self) -> str:
-        """The assembly, instruction by instruction what runs."""
-        return assembly(self.optimised_text, self.cpu)
+    def texts(self) -> Texts:
+        """What LLVM made of it."""
+        return made_here(self.llvm_text, self.cpu)
 
 
-def optimised(text: str, cpu: Cpu) -> str:
-    """LLVM IR after LLVM's passes."""
+class Texts(NamedTuple):
+    """LLVM IR after LLVM's passes, and its assembly: instruction by instruction what runs."""
+
+    optimised: str
+    assembly: str
+
+
+def made_here(text: str, cpu: Cpu) -> Texts:
+    """What LLVM makes of a text."""
+    _locate_what_llvm_adds()
     module = parse(text, cpu)
     optimise(module, cpu, is_written(text))
-    return str(module)
-
-
-def assembly(text: str, cpu: Cpu) -> str:
-    """The assembly of LLVM IR."""
-    _locate_what_llvm_adds()
-    return str(target_machine(cpu).emit_assembly(llvm.parse_assembly(text)))
+    optimised = str(module)  # now: machine code is made by changing the module
+    return Texts(optimised, str(target_machine(cpu).emit_assembly(module)))
 
 
 @cache
@@ -258,28 +255,31 @@ class LlvmCode:
                 features=self.features,
             )
 
-    @cached_property
-    def _apart(self) -> tuple[str, str]:
-        return made_apart(self.located.text, astuple(self.machine.cpu))
+    def begin(self, worker: Executor) -> None:
+        """Begin to make its texts: LLVM works on them while something else is done here."""
+        if not self._begun and "_texts" not in self.__dict__:
+            self._begun.append(worker.submit(self._make, self.located.text))
 
     @cached_property
-    def _optimised(self) -> str:
+    def _begun(self) -> list[Future[Texts]]:
+        return []
+
+    def _make(self, text: str) -> Texts:
         cpu = self.machine.cpu
-        return optimised(self.located.text, cpu) if cpu.native else self._apart[0]
+        return made_here(text, cpu) if cpu.native else Texts(*made_apart(text, astuple(cpu)))
 
     @cached_property
-    def _assembly(self) -> str:
-        cpu = self.machine.cpu
-        return assembly(self._optimised, cpu) if cpu.native else self._apart[1]
+    def _texts(self) -> Texts:
+        return self._begun.pop().result() if self._begun else self._make(self.located.text)
 
     def _raw(self, level: str) -> str:
         match level:
             case "llvm":
-                return self._optimised
+                return self._texts.optimised
             case "llvm-before":
                 return self.located.text
             case "asm":
-                return self._assembly
+                return self._texts.assembly
         raise ValueError(f"no level {level!r}: llvm-before, llvm or asm")
 
     def text(self, level: str) -> str:

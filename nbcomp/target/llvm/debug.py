@@ -28,12 +28,17 @@ class DebugTable:
         self.by_use = places_by_use(kernel)
         self._places: dict[Location | None, int] = {None: 1}  # place -> line
         self._ids: dict[tuple[int, Origin], int] = {}  # (stage, origin) -> metadata id
+        # The same by the very objects, which are kept: an origin is looked up for each instruction.
+        self._marks: dict[tuple[int, int, str], tuple[Origin, str]] = {}
 
     def mark(self, stage: int, origin: Origin) -> str:
         """What is written behind an instruction of a stage."""
-        found = self._ids.setdefault((stage, origin), FIRST + len(self._ids))
-        self._places.setdefault(origin.location, len(self._places) + 1)
-        return f", !dbg !{found}"
+        key = stage, id(origin.location), origin.construct.value
+        if key not in self._marks:
+            found = self._ids.setdefault((stage, origin), FIRST + len(self._ids))
+            self._places.setdefault(origin.location, len(self._places) + 1)
+            self._marks[key] = origin, f", !dbg !{found}"
+        return self._marks[key][1]
 
     def metadata(self, stages: int) -> list[str]:
         """The definitions of all that was written, for the end of the module."""
@@ -98,20 +103,20 @@ class LocatedOrigins(Origins):
         self.scope = f"!dbg !{_subprogram(stage)}"
         prologue = Origin(None, Construct.PROLOGUE)
         self.prologue = table.mark(stage, prologue)
-        self._set(prologue)
+        self.set(prologue)
 
     def within(
         self, construct: Construct | None, node: Stmt | Expr | None = None
     ) -> AbstractContextManager[None]:
         place = self.place(node) or self.origin.location
-        return self._from(Origin(place, self._unless_tail(construct or self.origin.construct)))
+        return _Inside(self, Origin(place, self._unless_tail(construct or self.origin.construct)))
 
     def expression(self, expr: Expr) -> AbstractContextManager[None]:
         return self.within(None, expr)
 
     def statement(self, stmt: Stmt) -> AbstractContextManager[None]:
         construct = self._unless_tail(construct_of(stmt) or self.around)
-        return self._from(Origin(self.place(stmt), construct))
+        return _Inside(self, Origin(self.place(stmt), construct))
 
     @contextmanager
     def copied(self, construct: Construct | None) -> Iterator[None]:
@@ -124,20 +129,28 @@ class LocatedOrigins(Origins):
         """The user's place of an expression or statement."""
         return getattr(node, "location", None) or self.table.by_use.get(id(node))
 
-    @contextmanager
-    def _from(self, origin: Origin) -> Iterator[None]:
-        outer = self.origin
-        self._set(origin)
-        yield
-        self._set(outer)
-
-    def _set(self, origin: Origin) -> None:
+    def set(self, origin: Origin) -> None:
+        """What is written from here on comes from there."""
         self.origin = origin
         self.builder.location = self.table.mark(self.stage, origin)
 
     def _unless_tail(self, construct: Construct) -> Construct:
         """Whatever is in a tail is the tail's."""
         return Construct.TAIL if self.around == Construct.TAIL else construct
+
+
+class _Inside(AbstractContextManager[None]):
+    """Where what is written inside comes from; entered for every expression."""
+
+    def __init__(self, origins: LocatedOrigins, origin: Origin) -> None:
+        self.origins, self.origin, self.outer = origins, origin, origins.origin
+
+    def __enter__(self) -> None:
+        self.outer = self.origins.origin
+        self.origins.set(self.origin)
+
+    def __exit__(self, *error: object) -> None:
+        self.origins.set(self.outer)
 
 
 def origin_of(places: tuple[Location | None, ...], line: int, column: int) -> Origin | None:

@@ -142,8 +142,9 @@ _STAGE = re.compile(r"kernel(?:\.|_\$_)\d+(?:\.|_\$_)code$")
 
 def _entries(rows: list[Sources], functions: list[str]) -> None:
     """The function that is called unpacks the arguments for the one that does the work."""
+    entries = {f for f in set(functions) if _ENTRY.match(f)}
     for k, function in enumerate(functions):
-        if _ENTRY.match(function):
+        if function in entries:
             rows[k] = Sources((), Construct.PROLOGUE, True)
 
 
@@ -176,7 +177,8 @@ def assembly_listing(text: str, places: Places, names: Names, dialect: Dialect) 
         for i, again in zip(function.instructions, flow.in_loop, strict=True):
             rows[i.row] = located(places, i.line, i.column)
             functions[i.row], loops[i.row] = function.name, again
-            mentions[i.row] = own & set(_SYMBOL.findall(i.text))
+            if any(name in o for o in i.operands for name in own):
+                mentions[i.row] = own & set(_SYMBOL.findall(i.text))
     _entries(rows, functions)
     for function, flow in zip(found.functions, found.flows, strict=True):
         if _STAGE.match(function.name):

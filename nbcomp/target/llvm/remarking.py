@@ -10,7 +10,7 @@ import sys
 
 import llvmlite.binding as llvm
 
-from nbcomp.target.llvm.compile import Cpu, assembly, optimised
+from nbcomp.target.llvm.compile import Cpu, made_here
 from nbcomp.target.llvm.cpus import every_architecture
 from nbcomp.target.llvm.remarks import MARK
 
@@ -25,8 +25,7 @@ def main() -> None:
     for text, cpu in json.load(sys.stdin):
         sys.stderr.write(f"{MARK}\n")
         sys.stderr.flush()
-        target = Cpu(*cpu)
-        assembly(optimised(text, target), target)
+        made_here(text, Cpu(*cpu))
 
 
 if __name__ == "__main__":

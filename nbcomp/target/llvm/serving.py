@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from nbcomp.target.llvm.compile import Cpu, assembly, optimised
+from nbcomp.target.llvm.compile import Cpu, made_here
 from nbcomp.target.llvm.cpus import every_architecture
 
 
@@ -14,9 +14,7 @@ def main() -> None:
     every_architecture()
     for line in sys.stdin:
         text, cpu = json.loads(line)
-        target = Cpu(*cpu)
-        made = optimised(text, target)
-        sys.stdout.write(json.dumps([made, assembly(made, target)]) + "\n")
+        sys.stdout.write(json.dumps(made_here(text, Cpu(*cpu))) + "\n")
         sys.stdout.flush()
 
 
