@@ -156,10 +156,14 @@ def modf(x: V) -> tuple[V, V]:
 
 def _larger(a: V, b: V) -> V:
     """b on a tie or NaN; float16, which NumPy compares in C, keeps a on a tie."""
+    if x86.has_extremes(a) and not (a.is_literal or b.is_literal):
+        return x86.larger(a, b)
     return a.ge(b).select(a, b) if a.element == "half" else a.max(b)
 
 
 def _smaller(a: V, b: V) -> V:
+    if x86.has_extremes(a) and not (a.is_literal or b.is_literal):
+        return x86.smaller(a, b)
     return a.le(b).select(a, b) if a.element == "half" else a.min(b)
 
 

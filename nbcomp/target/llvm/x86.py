@@ -1,7 +1,8 @@
 """AVX-512 instructions that shorten elementary functions: scale by 2**n, split a float, look up.
 
 Each works on any number of lanes: they are cut or padded to 512 bits.  Where the target has no
-AVX-512, and for scalars, the callers in `elementary` compute the same bits in portable code.
+AVX-512, and for scalars, the callers in `elementary` compute the same bits in portable code; so do
+those of `larger` and `smaller`, which are for whole registers.
 """
 
 from __future__ import annotations
@@ -43,6 +44,38 @@ def getmant_of_size(x: V) -> V:
 def _getmant(x: V, interval: int) -> V:
     kind = x.scalar("i32", interval)
     return _by_registers(lambda parts: _unmasked("getmant", *parts, kind), [x])
+
+
+# The vector maximum and minimum of registers of so many bytes, and the feature they come with.
+_EXTREMES = {64: ("avx512f", "avx512.{}.{}.512"), 32: ("avx", "avx.{}.{}.256")}
+
+
+def has_extremes(v: V) -> bool:
+    """Whether `larger` and `smaller` take the value: a whole register of floats."""
+    size = {"float": 4, "double": 8}.get(v.element, 0) * v.lanes
+    return size in _EXTREMES and _EXTREMES[size][0] in v.b.features
+
+
+def larger(a: V, b: V) -> V:
+    """a if a > b, else b, for NaN and ±0 too: `vmaxps`, which LLVM takes apart where a comparison
+    and a select are written and another select follows."""
+    return _extreme("max", a, b)
+
+
+def smaller(a: V, b: V) -> V:
+    """a if a < b, else b, for NaN and ±0 too: `vminps`."""
+    return _extreme("min", a, b)
+
+
+def _extreme(which: str, a: V, b: V) -> V:
+    size = {"float": 4, "double": 8}[a.element] * a.lanes
+    name = "llvm.x86." + _EXTREMES[size][1].format(which, _SUFFIX[a.element])
+    values = [a.value, b.value]
+    if size == 64:
+        values.append(a.scalar("i32", 4).value)  # rounding: none takes place
+    a.b.declare(name, a.value.type, *(v.type for v in values))
+    text = f"call {a.value.type} @{name}({', '.join(map(str, values))})"
+    return V(a.b, a.b.emit(text, a.element, a.lanes))
 
 
 # Places of the classes and numbers of the outcomes in the table of vfixupimm.
