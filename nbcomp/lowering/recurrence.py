@@ -33,6 +33,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.lowering.group import GroupLowering
 from nbcomp.lowering.windows import add
+from nbcomp.sizes import is_open
 from nbcomp.types import TensorType
 
 TOGETHER, FEW = 8, 4  # sequences of a part, at best; fewer than that are one part
@@ -159,8 +160,8 @@ class Steps(GroupLowering):
 
 
 def _parts(batch: int) -> int:
-    """How many parts of a batch go through all steps by themselves."""
-    if batch < FEW:
+    """How many parts of a batch go through all steps by themselves; an open one stays together."""
+    if is_open((batch,)) or batch < FEW:
         return 1
     most = max(batch // TOGETHER, 2)
     return next(n for n in range(most, 0, -1) if batch % n == 0)

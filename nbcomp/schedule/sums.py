@@ -9,6 +9,7 @@ out so that the columns of a tile are neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from nbcomp.errors import ScheduleError
@@ -32,7 +33,7 @@ from nbcomp.machine import Machine
 from nbcomp.schedule.decisions import Decide, among, half_width, usual
 from nbcomp.schedule.rewriting import constant_extent, find
 from nbcomp.schedule.stepwise import Stepwise
-from nbcomp.sizes import Size
+from nbcomp.sizes import Size, hint
 
 VECTORS = 3  # of columns in a tile
 ALONE = 8  # where a row of the result shares nothing with the next
@@ -150,6 +151,10 @@ class _Blocking(Stepwise):
             raise ScheduleError(f"the extent of {loop} is open")
         return extent
 
+    def open(self, loop: str) -> bool:
+        """Whether a loop has another number of iterations in each call."""
+        return bool(loop) and isinstance(constant_extent(find(self.kernel, loop)), Size)
+
     def run(self) -> Kernel:
         if self.nest.top:
             self.spread()
@@ -157,10 +162,10 @@ class _Blocking(Stepwise):
         width = self.vectors(columns) * self.lanes
         if not width:
             raise ScheduleError("there are no columns")
-        height = self.height(columns, -(-width // self.lanes))
-        for over, along in self.sides(rows, columns, height):
+        height = self.height(columns, -(-width // self.lanes) * len(self.nest.sums))
+        for over, along, tall in self.sides(rows, columns, height):
             for inner, across in self.stretches(over, along, width):
-                self.block(inner, across, height, width)
+                self.block(inner, across, tall, width)
         return self.kernel
 
     def vectors(self, columns: str) -> int:
@@ -185,6 +190,9 @@ class _Blocking(Stepwise):
         """Rows of a tile: as many as there is room for, if that leaves no rest."""
         if not self.rows:
             return 1
+        if self.open(self.rows):
+            most = max(self.room // broad, 1)
+            return 1 << (most.bit_length() - 1)
         rows = self.extent(self.rows)
         if self.narrow(columns):
             tall = self.fitting(rows, broad)
@@ -211,12 +219,15 @@ class _Blocking(Stepwise):
     def spread(self) -> None:
         """See that the outermost loop has enough iterations for all cores."""
         around, rows, enough = self.nest.around, self.nest.rows, PARTS * self.machine.cores
-        extents = [constant_extent(find(self.kernel, v)) for v in around]
+        extents = [hint(constant_extent(find(self.kernel, v))) for v in around]
         if extents and extents[0] >= enough:
             return
         if max(extents, default=0) >= enough:
             best = extents.index(max(extents))
-            self.do("reorder", around[best], *(v for v in around if v != around[best]))
+            with suppress(ScheduleError):  # its iterations need each other, as steps do
+                self.do("reorder", around[best], *(v for v in around if v != around[best]))
+            return
+        if self.open(rows):
             return
         length = self.extent(rows)
         parts = next((n for n in range(enough, 2 * enough) if length % n == 0), 0)
@@ -225,13 +236,21 @@ class _Blocking(Stepwise):
             if around:
                 self.do("reorder", outer, *around, rows)
 
-    def sides(self, rows: str, columns: str, height: int) -> Iterator[tuple[str, str]]:
-        """Rows and columns of what whole tiles cover, and of the rows that are left."""
+    def sides(self, rows: str, columns: str, height: int) -> Iterator[tuple[str, str, int]]:
+        """Rows and columns of what whole tiles cover, and of the rows that are left; how tall the
+        tiles are.  Rows that differ in number from call to call are left to half as tall ones."""
+        if self.open(rows):
+            while height > 1:
+                last = self.do("peel_rest", rows, height)
+                yield rows, columns, height
+                rows, columns, height = last[0], last[1], height // 2
+            yield "", columns, 1
+            return
         rest = self.extent(rows) % height
         if rest:
             last = self.do("peel", rows, rest)
-            yield last[0], last[1]
-        yield rows, columns
+            yield last[0], last[1], height
+        yield rows, columns, height
 
     def stretches(self, rows: str, columns: str, width: int) -> Iterator[tuple[str, str]]:
         """Rows and columns of what whole tiles cover, and of the vectors and the lanes left."""
@@ -250,7 +269,7 @@ class _Blocking(Stepwise):
         """One part of the result in tiles."""
         outer: list[str] = []
         across = self.extent(columns) > width
-        if rows and self.extent(rows) > height:
+        if rows and (self.open(rows) or self.extent(rows) > height):
             outer += self.do("split", rows, height)
         if across:
             over = self.do("split", columns, width)

@@ -114,6 +114,41 @@ def test_steps_of_a_single_sequence_are_shared_by_the_cores() -> None:
     assert step.extent == 19 * step.round
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_sequences_and_batches_of_any_length(kind: str, backwards: bool) -> None:
+    """One loop for all lengths, whose rows of a batch fill tiles or not."""
+    rng = np.random.default_rng(4)
+    model = getattr(nn, kind)(5, 37, bidirectional=backwards)
+    open_steps = nbcomp.compile(model, nbcomp.f32["n", 2, 5])
+    open_both = nbcomp.compile(model, nbcomp.f32["n", "b", 5])
+    assert loops(open_steps) == loops(open_both) == 1 + backwards
+    for steps, batch in ((3, 1), (4, 2), (9, 2), (5, 7), (6, 16), (30, 3)):
+        x = rng.standard_normal((steps, batch, 5)).astype(np.float32)
+        assert near(open_both(x), model(x)), (steps, batch)
+        assert batch != 2 or near(open_steps(x), model(x)), steps
+
+
+def test_few_plans_serve_all_lengths_of_calls() -> None:
+    rng = np.random.default_rng(5)
+    model = nn.LSTM(6, 20)
+    compiled = nbcomp.jit(model)
+    for steps in (20, 64, 33, 5, 100, 40, 7, 90, 63):
+        x = rng.standard_normal((steps, 1, 6)).astype(np.float32)
+        assert near(compiled(x), model(x))
+    assert len(compiled.variants) <= 4
+
+
+@pytest.mark.parametrize("batch", [4, 8, 16, 23])
+def test_parts_with_few_blocks_are_tiled(batch: int) -> None:
+    """Steps need each other: they are never the outermost loop, however few the parts are."""
+    made = nbcomp.compile(nn.LSTM(6, 40), np.zeros((9, batch, 6), np.float32))
+    (kernel,) = (k.kernel for k in made.kernels if "recurrent" in k.kernel.name)
+    sums = [s for s in walk(kernel.stages) if isinstance(s, For) and s.var.startswith("k")]
+    assert sums
+    assert all(s.kind == "serial" for s in sums)
+
+
 def test_nan_spreads_as_in_numpy() -> None:
     model, x = nn.LSTM(4, 20), np.ones((6, 2, 4), np.float32)
     x[2, 1] = np.nan

@@ -37,8 +37,8 @@ def choose_recurrences(graph: Graph) -> Graph:
 
 def _why_written_out(node: Node, inputs: tuple[Node, ...]) -> str:
     """Why a layer gets no loop of its own; empty if it does."""
-    if any(is_open(n.shape) for n in (node, *inputs)):
-        return "the loop is for known lengths"
+    if is_open(node.shape[3:]):
+        return "the loop is for states of a known size"
     if len({i.type.dtype for i in inputs}) > 1 or inputs[0].type.dtype not in (FLOAT32, FLOAT64):
         return "the loop is for float32 and float64, the same in all operands"
     if node.type.size == 0 or node.shape[1] < FEW:

@@ -76,8 +76,8 @@ def _in_flight(loop: str, count: int) -> None:
 def parallelize(kernel: Kernel, loop: str) -> Kernel:
     """`for i in 0..n: S(i)`  ->  `for i in 0..n parallel: S(i)`, for an outermost loop
 
-    Also for one that is all an outermost loop does, if both have a constant extent: then each of
-    its rounds is spread over the cores, when the one before is over.
+    Also for one that is all an outermost loop does, if it has as many iterations in every call:
+    then each of its rounds is spread over the cores, when the one before is over.
     """
     outermost = {f[-1].var: f for s in kernel.stages for f in _outermost(s)}
     if loop not in outermost:
@@ -88,19 +88,21 @@ def parallelize(kernel: Kernel, loop: str) -> Kernel:
         )
     found = outermost[loop]
     _undecided(found[-1], "parallel")
-    if not all(_known(around, rounds=len(found) > 1) for around in found):
+    if not all(map(_known, found)) or (len(found) > 1 and _open(found[-1])):
         raise ScheduleError(f"the extent of {loop} is not known before it starts")
     if why := conflict(found[-1], sums=False):
         raise why
     return at(kernel, loop, lambda found: replace(found, kind="parallel"))
 
 
-def _known(loop: For, rounds: bool) -> bool:
-    """Whether the extent of a loop is known before it starts; with rounds, for good."""
-    extent = loop.extent
-    if not isinstance(extent, Affine) or extent.terms:
-        return False
-    return not (rounds and isinstance(extent.constant, Size))
+def _known(loop: For) -> bool:
+    """Whether the extent of a loop is known before it starts."""
+    return isinstance(loop.extent, Affine) and not loop.extent.terms
+
+
+def _open(loop: For) -> bool:
+    """Whether the extent of a loop differs from call to call."""
+    return isinstance(loop.extent, Affine) and isinstance(loop.extent.constant, Size)
 
 
 def _outermost(stage: Stmt) -> Iterator[tuple[For, ...]]:
