@@ -136,7 +136,7 @@ def test_few_plans_serve_all_lengths_of_calls() -> None:
     for steps in (20, 64, 33, 5, 100, 40, 7, 90, 63):
         x = rng.standard_normal((steps, 1, 6)).astype(np.float32)
         assert near(compiled(x), model(x))
-    assert len(compiled.variants) <= 4
+    assert len(compiled.variants) <= 5
 
 
 @pytest.mark.parametrize("batch", [4, 8, 16, 23])
