@@ -40,7 +40,8 @@ def default_schedule(
 def schedule(options: Options, kernel: Kernel | None = None) -> tuple[Step, ...]:
     """The steps that are not left out, in order; each takes a kernel to one that means the same."""
     if kernel is not None and kernel.written:
-        return (spread,) if options.does("parallelize") else ()
+        wanted = ((merge_loops, "merge_loops"), (spread, "parallelize"))
+        return tuple(step for step, name in wanted if options.does(name))
     return tuple(step for step in SCHEDULE if options.does(step.__name__))
 
 

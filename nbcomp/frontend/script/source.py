@@ -189,6 +189,16 @@ class Names(ast.NodeVisitor):
 def names_in(nodes: Sequence[ast.AST]) -> Names:
     """The variables of some statements."""
     found = Names()
-    for node in nodes:
-        found.visit(node)
+    for names in map(_names_of, nodes):
+        found.assigned |= names.assigned
+        found.read |= names.read
+        found.jumps |= names.jumps
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _names_of(node: ast.AST) -> Names:
+    """Those of one, which is asked for again and again, and is not changed."""
+    found = Names()
+    found.visit(node)
     return found

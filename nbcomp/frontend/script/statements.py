@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from nbcomp.errors import CaptureError
@@ -237,6 +238,7 @@ def _memory(ways: tuple[Way, ...]) -> tuple[Any, ...]:
     return carrier(ways), *(way.kind for way in ways)
 
 
+@lru_cache(maxsize=4096)
 def _changes_things(node: ast.stmt) -> bool:
     """Whether evaluating the statement's expressions may change variables or arrays: a call of a
     function, or an assignment within."""

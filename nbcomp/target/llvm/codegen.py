@@ -141,8 +141,11 @@ class _Stage(LoopEmitter):
 
     def part(self, loop: For, begin: Value, end: Value) -> None:
         """Some iterations of a parallel loop."""
+        hint = self.hint(loop)
+        self.around.append(loop)
         with self.origins.within(Construct.LOOP, loop):
-            self.loop(loop.var, begin, end, 1, partial(self.body, loop.body, Lanes()))
+            self.loop(loop.var, begin, end, 1, partial(self.body, loop.body, Lanes()), hint)
+        self.around.pop()
 
     def rounds(self, rounds: For, loop: For, begin: Value, end: Value) -> None:
         """Some iterations of all rounds, which are counted through."""

@@ -37,7 +37,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.loop.intrinsics import INTRINSICS, Place, match
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.origin import Construct
-from nbcomp.target.llvm import blas, jumps, tensor
+from nbcomp.target.llvm import blas, hints, jumps, tensor
 from nbcomp.target.llvm.builder import Value
 from nbcomp.target.llvm.instructions import InstructionEmitter
 from nbcomp.target.llvm.values import Lanes, is_literal
@@ -49,6 +49,7 @@ class LoopEmitter(InstructionEmitter):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.ends: dict[str, str] = {}  # where the blocks that may be left end
+        self.around: list[For] = []  # the loops that are being written
         self.exits = {f: k for k, f in enumerate(failures(self.kernel), 1)}  # statuses
 
     def body(self, body: tuple[Stmt, ...], context: Lanes) -> None:
@@ -149,7 +150,15 @@ class LoopEmitter(InstructionEmitter):
         self.b.label(label)
         self.block = label
 
-    def loop(self, var: str, begin: Value, end: Value, step: int, body: Callable[[], None]) -> None:
+    def loop(
+        self,
+        var: str,
+        begin: Value,
+        end: Value,
+        step: int,
+        body: Callable[[], None],
+        hint: str = "",
+    ) -> None:
         """for var from begin to end by step, skipped when empty; a single iteration is no loop."""
         if is_literal(begin) and is_literal(end) and 0 < int(end.text) - int(begin.text) <= step:
             self.env[var] = begin
@@ -172,8 +181,17 @@ class LoopEmitter(InstructionEmitter):
             f"  {i.text} = phi i64 [ {begin.text}, %{before} ], [ {after.text}, %{self.block} ]"
             f"{location}"
         )
-        self.b.effect(f"br {again}, label %{head}, label %{done}")
+        self.b.effect(f"br {again}, label %{head}, label %{done}{hint}")
         self.start(done)
+
+    def hint(self, stmt: For | While) -> str:
+        """What LLVM is told of a loop that comes as it was written, for its jump back."""
+        properties = hints.hints(stmt, self.around) if self.kernel.written else ()
+        if not properties:
+            return ""
+        number = hints.FIRST + hints.STAGE * (self.number + 1) + self.label_number()
+        self.b.declarations |= hints.metadata(number, properties)
+        return f", !llvm.loop !{number}"
 
     def for_loop(self, stmt: For, context: Lanes) -> None:
         if stmt.kind == "vector" and not context.lanes:
@@ -193,9 +211,17 @@ class LoopEmitter(InstructionEmitter):
             if (total := self.tile_sum(stmt, context)) is not None:
                 self.over_tiles(stmt, total, end, context)
                 return
+            hint = self.hint(stmt)
+            self.around.append(stmt)
             self.loop(
-                stmt.var, Value("0", "i64"), end, 1, lambda: self.body(stmt.body, context.fresh())
+                stmt.var,
+                Value("0", "i64"),
+                end,
+                1,
+                lambda: self.body(stmt.body, context.fresh()),
+                hint,
             )
+            self.around.pop()
 
     def instruction(self, stmt: For, context: Lanes) -> None:
         """A block as one instruction, if this CPU has it; else as what it means."""
@@ -278,7 +304,7 @@ class LoopEmitter(InstructionEmitter):
         self.b.effect(f"br {condition}, label %do{n}, label %end{n}")
         self.start(f"do{n}")
         self.body(stmt.body, context.fresh())
-        self.b.effect(f"br label %while{n}")
+        self.b.effect(f"br label %while{n}{self.hint(stmt)}")
         self.start(f"end{n}")
 
     def vector_loop(self, stmt: For) -> None:
