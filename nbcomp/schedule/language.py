@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from nbcomp.errors import LoopKindError, ScheduleError
@@ -43,7 +43,9 @@ class Step:
     options: tuple[tuple[str, Argument], ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self)
+        kinds = tuple(map(type, (*self.arguments, *(value for _, value in self.options))))
+        # Rules take the same steps again and again; what is no number or name cannot be looked up.
+        (_check if {int, str}.issuperset(kinds) else _check.__wrapped__)(self, kinds)
 
     def __str__(self) -> str:
         positional = [_literal(a) for a in self.arguments]
@@ -77,8 +79,10 @@ def _literal(value: Argument) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _check(step: Step) -> None:
-    """Raise ScheduleError unless there is such a step and it takes these arguments."""
+@lru_cache(maxsize=4096)
+def _check(step: Step, kinds: tuple[type, ...]) -> None:
+    """Raise ScheduleError unless there is such a step and it takes these arguments, of these
+    kinds."""
     if step.name not in steps.__all__:
         near = get_close_matches(step.name, steps.__all__, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""

@@ -111,9 +111,11 @@ class _Loop:
         return sum(touched.values())
 
 
-def features_of(kernel: Kernel, machine: Machine) -> dict[str, float]:
-    """A number for each of `NAMES`, most as logarithms."""
-    numbers = _Counted(kernel, machine, estimate(kernel, machine)).numbers()
+def features_of(
+    kernel: Kernel, machine: Machine, known: Estimate | None = None
+) -> dict[str, float]:
+    """A number for each of `NAMES`, most as logarithms; known: the estimate, if there is one."""
+    numbers = _Counted(kernel, machine, known or estimate(kernel, machine)).numbers()
     return dict(zip(NAMES, numbers, strict=True))
 
 

@@ -12,11 +12,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from nbcomp.schedule.decisions import Value
-from nbcomp.tuning.analytic import estimate
+from nbcomp.tuning.analytic import Estimate, estimate
 from nbcomp.tuning.features import features_of
 from nbcomp.tuning.learned import (
     Known,
@@ -30,7 +31,8 @@ from nbcomp.tuning.space import Candidate, Space
 
 PARENTS = 12  # of the best so far that have children
 CHILDREN = 192  # that the model of decisions looks at
-AT_HAND = 6  # of these, that the model of loops chooses from
+AT_HAND = 9  # of these, that the model of loops chooses from
+AT_ONCE = 3  # that it chooses of them at a time: to ask it takes about as long for one as for all
 FIRST = 2  # of those at hand, that go by what was known before
 DRAWN = 2  # candidates drawn for each that is tried, while there is no model
 RANDOM = 0.15  # share that is drawn at random even so
@@ -67,7 +69,8 @@ class Search:
         self.cut = 0
         self.known: set[str] = set()  # keys of what was tried, and of what was cut
         self.asked: set[frozenset[tuple[str, Value]]] = set()  # decisions that were looked at
-        self.at_hand: list[Candidate] = []  # whose loops were made, and that were not tried yet
+        self.at_hand: dict[str, Candidate] = {}  # whose loops were made, not tried yet; by key
+        self.estimates: dict[str, Estimate] = {}  # of candidates, by key
         self.loops: dict[str, Mapping[str, float]] = {}  # features of candidates, by key
         self.earlier: list[tuple[Mapping[str, Value], float]] = []  # from the record
         self.stale = 0  # trials since the last better one
@@ -139,8 +142,16 @@ class Search:
     def known_of(self, candidate: Candidate) -> Known:
         """What a model may know of a candidate: its decisions, and what its loops look like."""
         if candidate.key not in self.loops:
-            self.loops[candidate.key] = features_of(candidate.kernel, self.space.machine)
+            what = candidate.kernel, self.space.machine, self.estimated(candidate)
+            self.loops[candidate.key] = features_of(*what)
         return {**candidate.decisions, **self.loops[candidate.key]}
+
+    def estimated(self, candidate: Candidate) -> Estimate:
+        """What the loops of a candidate will take, roughly."""
+        if candidate.key not in self.estimates:
+            known = estimate(candidate.kernel, self.space.machine)
+            self.estimates[candidate.key] = known
+        return self.estimates[candidate.key]
 
     def correlation(self) -> tuple[float, float]:
         """Of what is foretold (`Learned.foretold`) with what was measured here: in ranks, and of
@@ -160,7 +171,7 @@ class Search:
         where the space has no more.  What was measured is learned while the first are compiled."""
         found: set[str] = set()
         if self.model.ready and self.at_hand:
-            yield from self._new(found, self._at_hand(FIRST), FIRST)
+            yield from self._new(found, self._likeliest(FIRST), FIRST)
         self.refit()
         guided = self.model.ready
         if guided:
@@ -203,7 +214,7 @@ class Search:
         return self._ranked(list(some.values()))
 
     def _ranked(self, some: Sequence[Candidate]) -> list[Candidate]:
-        estimates = [estimate(c.kernel, self.space.machine) for c in some]
+        estimates = list(map(self.estimated, some))
         least = min((e.seconds for e in estimates), default=0.0)
         kept = []
         for e, c in zip(estimates, some, strict=True):
@@ -219,22 +230,20 @@ class Search:
         """Children of the best so far, those first that the model likes most."""
         parents = [t.candidate.decisions for t in self.timed[:PARENTS]]
         made = [self._child(parents) for _ in range(CHILDREN)]
-        for candidate in self._built(made[k] for k in np.argsort(self.quick.predict(made))):
-            self.at_hand.append(candidate)
-            if len(self.at_hand) > AT_HAND:
-                yield self._likeliest()
-        while self.at_hand:
-            yield self._likeliest()
+        built = self._built(made[k] for k in np.argsort(self.quick.predict(made)))
+        while True:
+            for candidate in islice(built, AT_HAND - len(self.at_hand)):
+                self.at_hand[candidate.key] = candidate
+            if not self.at_hand:
+                return
+            yield from self._likeliest(AT_ONCE)
 
-    def _at_hand(self, count: int) -> Iterator[Candidate]:
-        """The likeliest of those at hand."""
-        for _ in range(min(count, len(self.at_hand))):
-            yield self._likeliest()
-
-    def _likeliest(self) -> Candidate:
-        """Of those at hand, the one that the model likes most; it is taken away."""
-        said = self.model.predict([self.known_of(c) for c in self.at_hand])
-        return self.at_hand.pop(int(np.argmin(said)))
+    def _likeliest(self, count: int) -> Iterator[Candidate]:
+        """Of those at hand, the ones that the model likes most; they are taken away."""
+        keys = list(self.at_hand)
+        said = self.model.predict([self.known_of(self.at_hand[k]) for k in keys])
+        for place in np.argsort(said)[:count]:
+            yield self.at_hand.pop(keys[place])
 
     def _built(self, some: Iterable[Mapping[str, Value]]) -> Iterator[Candidate]:
         """The candidates with these decisions that are new and not too large to be tried."""
@@ -245,7 +254,7 @@ class Search:
             candidate = self.space.build(decisions)
             if candidate is None or candidate.key in self.known:
                 continue
-            if estimate(candidate.kernel, self.space.machine).too_large:
+            if self.estimated(candidate).too_large:
                 self.known.add(candidate.key)
                 self.cut += 1
                 continue

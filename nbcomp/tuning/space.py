@@ -27,16 +27,20 @@ NEAR = 0.7  # share of changes that go to a neighbouring number
 
 @dataclass(frozen=True)
 class Candidate:
-    """A schedule, the kernel after it, and what was decided on the way."""
+    """A kernel after its schedule, whose steps it has as notes, and what was decided on the way."""
 
-    schedule: Schedule
     kernel: Kernel
     decisions: Mapping[str, Value]
 
     @cached_property
     def key(self) -> str:
-        """Equal for candidates that are the same schedule."""
-        return str(self.schedule)
+        """Equal for candidates that are the same schedule: it, as it is written."""
+        return "\n".join(self.kernel.notes)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The steps that make the kernel."""
+        return parse(self.key)
 
 
 Answer = Callable[[str, Any, Sequence[Any]], Any]
@@ -107,7 +111,7 @@ class Space:
         kernel = self.kernel
         for step in schedule(EVERYTHING, kernel):
             kernel = self._stepped(step, kernel, decide)
-        return Candidate(parse("\n".join(kernel.notes)), kernel, taken)
+        return Candidate(kernel, taken)
 
     def _stepped(self, step: Step, kernel: Kernel, decide: Decide) -> Kernel:
         """The kernel after a step of the rules; as before, where all its questions get answers that

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 SAMPLE = 1e-4  # seconds a sample should last: far above the clock's resolution
-APART = 5e-4  # seconds after which the default is timed again
+APART = 1.5e-3  # seconds after which the default is timed again
 MEMORY = 400  # samples of the default by which one is told to be undisturbed
 USUAL = 0.1  # quantile of these that is what the default takes undisturbed
 QUIET = 1.1  # times that, up to which a sample of the default is undisturbed
