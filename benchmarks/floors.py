@@ -1,15 +1,19 @@
 """How fast a program could be on this machine, by what is measured of the machine in the same run.
 
-Either its arithmetic decides: multiply-adds at their peak, all other vector instructions as many in
-a second as multiply-adds.  Or its memory does: a plain copy of as many bytes, or a plain sum where
-next to nothing is written, compiled and timed here.  Whichever takes longer is the limit.
+Either its arithmetic decides: multiply-adds at their peak, all other vector instructions as many
+in a second as multiply-adds.  Or its divisions and square roots do, for which a core has one slow
+unit: as many as are done in a chain of divisions.  Or its memory does: a plain copy of as many
+bytes, or a plain sum where next to nothing is written.  Chain, copy and sum are compiled and timed
+here.  Whichever takes longest is the limit.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +21,17 @@ import numpy as np
 from nbcomp.compiled import Compiled
 from nbcomp.jitted import jit
 from nbcomp.loop.cost import extent_of
-from nbcomp.loop.grammar import Accumulate, Call, For, Kernel, Stmt, bodies
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Apply,
+    Call,
+    For,
+    Kernel,
+    Stmt,
+    bodies,
+    expressions,
+    walk_expr,
+)
 from nbcomp.loop.work import work_of
 from nbcomp.measure.limits import limits
 from nbcomp.measure.roofline import Limits
@@ -25,12 +39,18 @@ from nbcomp.measure.timing import time_call
 
 READING = 8  # times the bytes written that are read, from which a sum is the measure
 SECONDS = 0.4  # of timing a copy or a sum
+CHAIN = 8  # divisions of an element, so that moving it takes no time beside them
+CALLS = 1000  # of the chain, of which the shortest counts
+DIVIDING = ("divide", "sqrt")
 PROBES = 3  # of the peak, of which the highest counts: what disturbs only lowers it
 
 
 @dataclass(frozen=True)
 class Floor:
-    """The least seconds of a call, and by what: "multiply-adds", "arithmetic", "copy" or "read"."""
+    """The least seconds of a call, and by what.
+
+    by: "multiply-adds", "arithmetic", "division", "copy" or "read".
+    """
 
     seconds: float
     by: str
@@ -41,7 +61,8 @@ def floor_of(compiled: Compiled, args: Sequence[Any]) -> Floor:
     known = limits()
     for _ in range(PROBES - 1):
         known = limits(again=True)
-    return max(_arithmetic(compiled, known), _memory(compiled, args), key=lambda f: f.seconds)
+    ways = _arithmetic(compiled, known), _division(compiled), _memory(compiled, args)
+    return max(ways, key=lambda floor: floor.seconds)
 
 
 def _arithmetic(compiled: Compiled, known: Limits) -> Floor:
@@ -53,6 +74,38 @@ def _arithmetic(compiled: Compiled, known: Limits) -> Floor:
     peak = max(known.peak(n, "float32") * known.threads / n for n in (1, known.threads))
     by = "multiply-adds" if products > 2 * others else "arithmetic"
     return Floor(products / peak + others / (peak / 2), by)
+
+
+def _division(compiled: Compiled) -> Floor:
+    count = sum(_divisions(s, 1.0) for k in compiled.kernels for s in k.lowered.stages)
+    return Floor(count / _divided_per_second() if count else 0.0, "division")
+
+
+def _divisions(stmt: Stmt, times: float) -> float:
+    if isinstance(stmt, For):
+        times *= extent_of(stmt)
+    own = [e for root in expressions(stmt) for e in walk_expr(root) if isinstance(e, Apply)]
+    count = times * sum(e.fn in DIVIDING for e in own)
+    return count + sum(_divisions(s, times) for body in bodies(stmt) for s in body)
+
+
+@cache
+def _divided_per_second() -> float:
+    """Elements of float32, by all cores."""
+
+    def chain(x: Any, by: Any) -> Any:
+        for _ in range(CHAIN):
+            x = x / by
+        return x
+
+    x, by = np.ones((512, 512), np.float32), np.full((512, 1), 1.01, np.float32)
+    entry = jit(chain).compile(x, by).entry
+    least = math.inf
+    for _ in range(CALLS):
+        start = time.perf_counter()
+        entry(x, by)
+        least = min(least, time.perf_counter() - start)
+    return CHAIN * x.size / least
 
 
 def multiply_adds(kernel: Kernel) -> float:

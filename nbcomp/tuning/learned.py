@@ -1,11 +1,12 @@
-"""A cost model learned from what was measured: gradient-boosted trees over what is known of each.
+"""A cost model learned from what was measured: a Gaussian process and gradient-boosted trees.
 
-It learns ranks, since the order of candidates is what a search asks for: of shares a few that are
-many times the default's would be all there is to learn.
+They learn ranks, since the order of candidates is what a search asks for: of shares a few that are
+many times the default's would be all there is to learn.  The process (`process`) ranks better after
+few measurements, the trees after many; what they say together is better than either.
 
-The learner is LightGBM (Ke et al., "LightGBM: a highly efficient gradient boosting decision tree",
+The trees are LightGBM's (Ke et al., "LightGBM: a highly efficient gradient boosting decision tree",
 NIPS 2017): docs/tuning.md says why.  It is imported when it is first needed; where it is not
-installed there is no learned model, and the search goes by the estimates of `analytic`.
+installed the process answers alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.schedule.decisions import Value
+from nbcomp.tuning.process import Array, Process
 
 ROUNDS = 80
 FEWEST = 12  # measurements from which a model is worth asking
@@ -52,53 +54,58 @@ def learner() -> Any:
 class Learned:
     """A model of a candidate's rank among all, from 0 (the fastest) to 1.
 
-    Raises nothing where there is no learner: `ready` is then always False.
+    trees: whether they are asked besides the process, which is quicker alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, trees: bool = True) -> None:
         self.names: list[str] = []
         self.words: dict[str, int] = {}  # options that are no numbers
-        self.model: Any = None
+        self.asks = trees
+        self.process = Process()
+        self.trees: Any = None
 
     @property
     def ready(self) -> bool:
         """Whether there is a model to ask."""
-        return self.model is not None
+        return self.process.ready
 
     def fit(self, known: Sequence[Known], shares: Sequence[float]) -> None:
         """Learn from measurements: what is known of each, and its share of the default's time."""
-        if len(shares) < FEWEST or learner() is None:
+        if len(shares) < FEWEST:
             return
         self.names = list(dict.fromkeys(name for k in known for name in k))
-        self.model = self._trained(self._rows(known), relative_ranks(shares))
+        self._learn(self._rows(known), relative_ranks(shares))
 
-    def predict(self, known: Sequence[Known]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def predict(self, known: Sequence[Known]) -> Array:
         """The ranks that are expected."""
-        assert self.model is not None
-        return np.asarray(self.model.predict(self._rows(known)), np.float64)
+        return self._said(self._rows(known))
 
-    def foretold(
-        self, known: Sequence[Known], shares: Sequence[float]
-    ) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    def foretold(self, known: Sequence[Known], shares: Sequence[float]) -> Array | None:
         """What a model says of measurements that it has not seen: of each fifth, a model of the
         other four.  None where too little was measured."""
-        if len(shares) < 2 * FEWEST or learner() is None:
+        if len(shares) < 2 * FEWEST:
             return None
         self.names = list(dict.fromkeys(name for k in known for name in k))
         rows, targets = self._rows(known), relative_ranks(shares)
         fold = np.random.default_rng(0).permutation(len(targets)) % FOLDS
         said = np.zeros(len(targets))
         for k in range(FOLDS):
-            model = self._trained(rows[fold != k], targets[fold != k])
-            said[fold == k] = model.predict(rows[fold == k])
+            self._learn(rows[fold != k], targets[fold != k])
+            said[fold == k] = self._said(rows[fold == k])
         return said
 
-    def _trained(self, rows: Any, targets: Any) -> Any:
-        module = learner()
-        data = module.Dataset(rows, targets, params=PARAMETERS)
-        return module.train(PARAMETERS, data, num_boost_round=ROUNDS)
+    def _learn(self, rows: Array, targets: Array) -> None:
+        self.process.fit(rows, targets)
+        module = learner() if self.asks else None
+        if module is not None:
+            data = module.Dataset(rows, targets, params=PARAMETERS)
+            self.trees = module.train(PARAMETERS, data, num_boost_round=ROUNDS)
 
-    def _rows(self, known: Sequence[Known]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _said(self, rows: Array) -> Array:
+        said = self.process.predict(rows)
+        return said if self.trees is None else (said + np.asarray(self.trees.predict(rows))) / 2
+
+    def _rows(self, known: Sequence[Known]) -> Array:
         """A column for each name; what was not asked, or is not known, is missing."""
         rows = [[self._number(k.get(name)) for name in self.names] for k in known]
         return np.array(rows, np.float64).reshape(len(known), len(self.names))
@@ -128,7 +135,7 @@ def order_beyond(said: Any, shares: Any, factor: float) -> float:
     return float(signs.mean()) if signs.size else math.nan
 
 
-def relative_ranks(values: Any) -> np.ndarray[Any, Any]:
+def relative_ranks(values: Any) -> Array:
     """Ranks from 0 to 1."""
     ranks = _ranks(np.asarray(values))
     return (ranks - 1) / max(len(ranks) - 1, 1)

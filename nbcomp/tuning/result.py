@@ -50,6 +50,7 @@ class KernelState:
     learned model with measurement, in ranks (NaN: too little measured).  earlier: trials that were
     in the record.  noise: how many times as long one schedule took at another time.  beyond: the
     order the model gives of pairs that differ by more than that, from -1 to 1 (NaN: not known).
+    early: the correlation as it was after the first hundred trials.
     """
 
     name: str
@@ -63,6 +64,7 @@ class KernelState:
     earlier: int = 0
     noise: float = 1.0
     beyond: float = math.nan
+    early: float = math.nan
 
     @property
     def speedup(self) -> float:

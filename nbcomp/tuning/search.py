@@ -64,7 +64,7 @@ class Search:
     def __init__(self, space: Space, seed: int = 0) -> None:
         self.space = space
         self.rng = np.random.default_rng(seed)
-        self.model, self.quick = Learned(), Learned()  # of loops and decisions; of these only
+        self.model, self.quick = Learned(), Learned(trees=False)  # of loops; of decisions only
         self.trials: list[Trial] = []
         self.cut = 0
         self.known: set[str] = set()  # keys of what was tried, and of what was cut
@@ -153,10 +153,13 @@ class Search:
             self.estimates[candidate.key] = known
         return self.estimates[candidate.key]
 
-    def correlation(self) -> tuple[float, float]:
+    def correlation(self, first: int | None = None) -> tuple[float, float]:
         """Of what is foretold (`Learned.foretold`) with what was measured here: in ranks, and of
-        the pairs that differ by more than measuring twice does."""
-        done = self.timed
+        the pairs that differ by more than measuring twice does.
+
+        first: of so many trials only, the first ones that were timed.
+        """
+        done = [t for t in self.trials if t.outcome.share is not None][:first]
         shares = [t.share for t in done]
         said = Learned().foretold([self.known_of(t.candidate) for t in done], shares)
         if said is None:

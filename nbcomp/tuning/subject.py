@@ -22,6 +22,7 @@ from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.tasks import Task
 
 WORTH = 0.97  # of the default's time: what a schedule must be below to be used
+EARLY = 100  # trials after which it is asked how well the model ranks
 PATIENT = 16  # trials without a better one that halve a kernel's claim to the next
 
 
@@ -68,6 +69,7 @@ class Subject:
         """As it is now."""
         search = self.search
         rank, beyond = search.correlation() if correlation else (math.nan, math.nan)
+        early = search.correlation(EARLY)[0] if correlation else math.nan
         return KernelState(
             self.name,
             self.task.calls,
@@ -80,6 +82,7 @@ class Subject:
             len(search.earlier),
             search.noise,
             beyond,
+            early,
         )
 
     def entry(self, target: str, trial: Trial, verdict: bool) -> Entry:

@@ -4,7 +4,11 @@ Other programs make a run take what it takes, or twice that, for milliseconds at
 take away shows in the cores a run had: its processor time over its time.  So a sample counts that
 had as many as the run ever has, or is between two of the default schedule that had; where no sample
 counts, what does is how many times as long as the default around it it took.  What is no good is
-told after a few rounds and is not timed any further.  Knows runs, not what they are.
+told after a few rounds and is not timed any further.
+
+What ran before leaves the caches as it pleases: results written past them, or data in those of one
+core, make the next run of another schedule slow.  So short runs run once before they are timed, and
+find what they left themselves, as in calls that follow each other.  Knows runs, not what they are.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 SAMPLE = 1e-4  # seconds a sample should last: far above the clock's resolution
+WARM = (1e-3, 4e-4)  # seconds of a run, below which it runs once before a sample, and twice
 APART = 1.5e-3  # seconds after which the default is timed again
 MEMORY = 400  # samples of the default by which one is told to be undisturbed
 USUAL = 0.1  # quantile of these that is what the default takes undisturbed
@@ -46,15 +51,24 @@ class Sample(NamedTuple):
 
 @dataclass(eq=False)
 class Side:
-    """A run, how many make a sample, and the samples so far: each with the position of that of the
-    default before it."""
+    """A run, how many make a sample, how many go before it, and the samples so far: each with
+    the position of that of the default before it."""
 
     run: Run
     loops: int
+    warm: int = 1
     samples: list[tuple[Sample, int]] = field(default_factory=list)
+
+    @staticmethod
+    def of(run: Run) -> Side:
+        """A run, which is run a few times to find out."""
+        loops, seconds = loops_of(run)
+        return Side(run, loops, sum(seconds < most for most in WARM))
 
     def sample(self) -> Sample:
         """A run, now."""
+        for _ in range(self.warm):
+            self.run()
         return sample(self.run, self.loops)
 
     @property
@@ -68,7 +82,7 @@ class Turns:
     """A default run, and what else is timed in turn with it: in this process, on this machine."""
 
     def __init__(self, default: Run) -> None:
-        self.default = Side(default, loops_of(default))
+        self.default = Side.of(default)
         self.known: deque[Sample] = deque(maxlen=MEMORY)
         self.own: list[Sample] = []  # of the default, in the batch
         self.last = -math.inf  # when it was timed
@@ -95,7 +109,7 @@ class Turns:
 
         best: the least share so far; what is far above it is timed less well.
         """
-        sides = [Side(run, loops_of(run)) for run in runs]
+        sides = list(map(Side.of, runs))
         self.own, self.last = [], -math.inf
         self.mark()
         active, end = sides, time.perf_counter() + PATIENCE * len(sides)
@@ -161,7 +175,7 @@ class Turns:
     def race(self, runs: Sequence[Run], seconds: float) -> list[list[float]]:
         """Samples of the default and of other runs, in rounds, for about so many seconds: of the
         rounds in which the default was not disturbed, if there are such."""
-        sides = [self.default, *(Side(run, loops_of(run)) for run in runs)]
+        sides = [self.default, *map(Side.of, runs)]
         end = time.perf_counter() + seconds
         rounds: list[list[Sample]] = []
         while time.perf_counter() < end or len(rounds) < FEWEST:
@@ -188,12 +202,12 @@ def sample(run: Run, loops: int) -> Sample:
     return Sample(seconds / loops, cores)
 
 
-def loops_of(run: Run) -> int:
-    """Runs in one sample; warms up on the way."""
-    loops = 1
+def loops_of(run: Run) -> tuple[int, float]:
+    """Runs in one sample, and the seconds of one; warms up on the way."""
+    loops, each = 1, 0.0
     while loops < 1 << 14:
-        seconds = sample(run, loops).seconds * loops
-        if seconds >= SAMPLE:
+        each = sample(run, loops).seconds
+        if each * loops >= SAMPLE:
             break
-        loops = min(int(1.2 * loops * SAMPLE / max(seconds, 1e-9)) + 1, 10 * loops)
-    return loops
+        loops = min(int(1.2 * loops * SAMPLE / max(each * loops, 1e-9)) + 1, 10 * loops)
+    return loops, each

@@ -19,6 +19,7 @@ from nbcomp.tuning import learned
 from nbcomp.tuning.analytic import estimate
 from nbcomp.tuning.findings import differences_of, findings_of, without
 from nbcomp.tuning.learned import Learned, order_beyond, rank_correlation
+from nbcomp.tuning.process import Process
 from nbcomp.tuning.runner import Outcome
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.space import Space
@@ -212,12 +213,36 @@ def test_a_small_space_comes_to_an_end() -> None:
     assert not list(search.propose(8))
 
 
-def test_without_a_learner_the_estimates_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_trees_the_process_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learned, "learner", lambda: None)
-    search = searched("rows", 30)
-    assert not search.model.ready
-    assert all(map(math.isnan, search.correlation()))
-    assert len(search.trials) >= 30
+    search = searched("rows", 60)
+    assert search.model.ready
+    assert search.model.trees is None
+    assert search.correlation()[0] > 0.5
+    assert len(search.trials) >= 60
+
+
+def test_a_process_learns_what_is_alike() -> None:
+    rng = np.random.default_rng(5)
+    rows = 2.0 ** rng.integers(0, 7, (80, 4))
+    rows[::9, 2] = np.nan  # not asked of all
+    wanted = np.log2(rows[:, 0]) + np.abs(np.log2(rows[:, 1]) - 3) + 0.5 * np.isnan(rows[:, 2])
+    model = Process()
+    assert not model.ready
+    model.fit(rows[:60], wanted[:60])
+    assert rank_correlation(model.predict(rows[60:]), wanted[60:]) > 0.9
+    noisy = Process()
+    noisy.fit(rows, rng.standard_normal(80))
+    assert np.std(noisy.predict(rows)) < 0.7  # noise is not learned by heart
+    flat = Process()
+    flat.fit(np.ones((3, 2)), np.array([1.0, 2.0, 3.0]))
+    assert flat.predict(np.ones((1, 2))) == pytest.approx([2.0])
+
+
+def test_the_correlation_after_the_first_trials() -> None:
+    search = searched("rows", 80)
+    assert search.correlation(30) != search.correlation()
+    assert math.isnan(search.correlation(10)[0])
 
 
 def test_failures_are_no_measurements() -> None:

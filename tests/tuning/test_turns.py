@@ -37,8 +37,11 @@ class Machine:
 
 
 def run(seconds: float) -> Callable[[], None]:
-    made = types.SimpleNamespace(seconds=seconds)
-    return made  # type: ignore[return-value]
+    def nothing() -> None:
+        """As long as it is said to take."""
+
+    nothing.seconds = seconds  # type: ignore[attr-defined]
+    return nothing
 
 
 @pytest.fixture(params=range(4))
@@ -90,3 +93,31 @@ def test_where_everything_is_disturbed_ratios_count(monkeypatch: pytest.MonkeyPa
     found.known.extend([Sample(DEFAULT, 2.0)] * 100)  # it was quiet once
     (share,) = found.shares([run(0.75 * DEFAULT)])
     assert share == pytest.approx(0.75, rel=0.02)
+
+
+class Caches:
+    """Runs of which each takes longer right after another one: it left the caches otherwise."""
+
+    def __init__(self) -> None:
+        self.now, self.last, self.since = 0.0, "", 0
+
+    def run(self, name: str, seconds: float) -> Callable[[], None]:
+        def go() -> None:
+            self.since = self.since + 1 if self.last == name else 0
+            self.last = name
+            self.now += seconds * (1.0 + 0.4 * 0.5**self.since * (self.since < 2))
+
+        return go
+
+
+def test_what_another_schedule_left_in_the_caches_is_not_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caches = Caches()
+    clock = types.SimpleNamespace(perf_counter=lambda: caches.now, process_time=lambda: caches.now)
+    monkeypatch.setattr(turns, "time", clock)
+    found = Turns(caches.run("default", DEFAULT))
+    shares = found.shares([caches.run(f"{k}", DEFAULT * k) for k in (0.9, 1.0, 1.1)], 0.9)
+    assert shares == pytest.approx([0.9, 1.0, 1.1], rel=1e-6)
+    default, other = found.race([caches.run("other", DEFAULT)], 0.05)
+    assert other == pytest.approx([DEFAULT] * len(default), rel=1e-6)
