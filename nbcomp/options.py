@@ -44,6 +44,7 @@ OPTIMISATIONS = (
     Optimisation("split_products", "loop", "a part of a product for each core"),
     Optimisation("merge_loops", "loop", "neighbouring axes walked as one"),
     Optimisation("tile", "loop", "transposed walks in cached blocks"),
+    Optimisation("overlap", "loop", "the end of a row beside the beginning of the next"),
     Optimisation("unroll", "loop", "short inner loops written out"),
     Optimisation("vectorize", "loop", "SIMD instructions"),
     Optimisation("interleave", "loop", "several vectors in flight"),

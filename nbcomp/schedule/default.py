@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop import cost
 from nbcomp.loop.grammar import Call, For, Kernel, loads_of, walk
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
@@ -22,9 +23,10 @@ from nbcomp.schedule.rewriting import noted
 from nbcomp.schedule.sums import block_sums
 from nbcomp.schedule.turning import tile
 from nbcomp.schedule.written import spread
-from nbcomp.sizes import Size
+from nbcomp.sizes import Size, is_open
 
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
+OVERLAPPING = (16, 8, 32, 64)  # rows of a block, the ends of which have nothing beside them
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 
 
@@ -144,6 +146,35 @@ def fetch_ahead(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Ker
     return kernel
 
 
+def overlap(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
+    """Let the end of a row run beside the beginning of the next: a matter for a search.
+
+    It pays where one waits for the divider and rows are in the cache, and takes twice the code.
+    """
+    for stage in kernel.stages:
+        loops = [s for s in stage.body if isinstance(s, For)] if isinstance(stage, For) else []
+        if not isinstance(stage, For) or len(loops) < 2 or stage.body[-1] is not loops[-1]:
+            continue
+        late, extent = loops[-1].var, cost.extent_of(stage)
+        whole = () if is_open((extent,)) else [n for n in OVERLAPPING if extent % n == 0]
+        if not whole:
+            continue
+        choice = decide(f"loop that the last of {stage.var} runs beside", 0, range(len(loops)))
+        if not choice:
+            continue
+        rows = decide(f"rows of {stage.var} that overlap", whole[0], whole)
+        early = loops[choice - 1].var
+        try:
+            parts = steps.split(kernel, stage.var, rows)
+            made = steps.overlap(parts, stage.var, early, late)
+        except ScheduleError:
+            continue
+        kernel = noted(
+            made, f'split("{stage.var}", {rows})', f'overlap("{stage.var}", "{early}", "{late}")'
+        )
+    return kernel
+
+
 class Step(Protocol):
     """A step of the default schedule, named like the optimisation it is."""
 
@@ -159,6 +190,7 @@ SCHEDULE: tuple[Step, ...] = (
     split_products,
     merge_loops,
     tile,
+    overlap,
     unroll,
     vectorize,
     interleave,

@@ -312,7 +312,7 @@ def renamed(kernel: Kernel, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             scope = replace(scope, stages=(*scope.stages, For(name, stmt.extent, ())))
         elif isinstance(stmt, Let):
             name = free_name(scope, stmt.name)
-            body = _value_renamed(body, stmt.name, name)
+            body = value_renamed(body, stmt.name, name)
             scope = replace(scope, stages=(*scope.stages, replace(stmt, name=name)))
         elif isinstance(stmt, Alloc):
             fresh = replace(stmt.buffer, name=free_name(scope, stmt.buffer.name))
@@ -329,7 +329,8 @@ def _loop_renamed(body: tuple[Stmt, ...], old: str, new: str) -> tuple[Stmt, ...
     return tuple(map(change, body))
 
 
-def _value_renamed(body: tuple[Stmt, ...], old: str, new: str) -> tuple[Stmt, ...]:
+def value_renamed(body: tuple[Stmt, ...], old: str, new: str) -> tuple[Stmt, ...]:
+    """Statements with another name for a bound value."""
     memo: dict[int, Expr] = {}
 
     def value(e: Expr) -> Expr | None:

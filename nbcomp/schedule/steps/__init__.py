@@ -18,6 +18,7 @@ from nbcomp.schedule.steps.nests import (
     split,
     tile,
 )
+from nbcomp.schedule.steps.overlap import overlap
 from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_at
 from nbcomp.schedule.steps.product import generate, split_product
 from nbcomp.schedule.steps.reduction import rfactor
@@ -34,6 +35,7 @@ __all__ = [
     "interchange",
     "interleave",
     "join",
+    "overlap",
     "pack",
     "pad",
     "parallelize",

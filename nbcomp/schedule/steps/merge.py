@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import pairwise
 
@@ -205,7 +205,7 @@ def join(kernel: Kernel, first: str, second: str) -> Kernel:
             f"{first} has {constant_extent(one)} iterations and {second} {constant_extent(two)}"
         )
     body = substitute(two.body, {second: loop_var(first)})
-    if why := _crossing(one, body):
+    if why := crossing(one, body):
         raise ScheduleError(f"{first} and {second} cannot be joined: {why}")
     around = [kernel.stages, *(b for s in walk(kernel.stages) for b in bodies(s))]
     if not any(a is one and b is two for stmts in around for a, b in pairwise(stmts)):
@@ -214,9 +214,13 @@ def join(kernel: Kernel, first: str, second: str) -> Kernel:
     return splice(splice(kernel, two, ()), one, (joined,))
 
 
-def _crossing(one: For, body: tuple[Stmt, ...]) -> str:
-    """What different iterations of two loops, the second in the first one's variable, share."""
-    for memory in {b.memory for s in (*one.body, *body) for b in buffers_in(s)}:
+def crossing(one: For, body: tuple[Stmt, ...], among: Collection[str] = ()) -> str:
+    """What different iterations of two loops, the second in the first one's variable, share.
+
+    among: the memory that counts; all of it where none is given.
+    """
+    touched = {b.memory for s in (*one.body, *body) for b in buffers_in(s)}
+    for memory in touched.intersection(among) if among else touched:
         before, after = _touches(one.body, memory), _touches(body, memory)
         for writes, indices in before:
             for rewrites, others in after:
