@@ -11,7 +11,7 @@ from typing import Protocol
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop import cost
-from nbcomp.loop.grammar import Call, For, Kernel, loads_of, walk
+from nbcomp.loop.grammar import Apply, Call, For, Kernel, expressions, loads_of, walk, walk_expr
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
@@ -23,10 +23,11 @@ from nbcomp.schedule.rewriting import noted
 from nbcomp.schedule.sums import block_sums
 from nbcomp.schedule.turning import tile
 from nbcomp.schedule.written import spread
-from nbcomp.sizes import Size, is_open
+from nbcomp.sizes import is_open
 
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
 OVERLAPPING = (16, 8, 32, 64)  # rows of a block, the ends of which have nothing beside them
+OVERLAP_SECONDS = 100e-6  # of all rows on one core, from which their overlap is worth its code
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 
 
@@ -105,9 +106,8 @@ def _merge_stage(kernel: Kernel, position: int) -> Kernel:
 
 def stream(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     """Write results past the caches where all the memory touched is far larger than they are."""
-    touched = sum(b.nbytes for b in kernel.buffers if not b.alias)
-    large = int(touched >= STREAM_SHARE * machine.l3)
-    if isinstance(touched, Size) and not large:
+    large = int(_is_large(kernel, machine))
+    if is_open([n for b in kernel.buffers for n in b.shape]) and not large:
         return kernel
     for buffer in kernel.buffers:
         try:
@@ -147,32 +147,47 @@ def fetch_ahead(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Ker
 
 
 def overlap(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
-    """Let the end of a row run beside the beginning of the next: a matter for a search.
+    """Let the divisions at the end of a row run beside the beginning of the next.
 
-    It pays where one waits for the divider and rows are in the cache, and takes twice the code.
+    Past the caches rows are better read and written one by one.
     """
     for stage in kernel.stages:
         loops = [s for s in stage.body if isinstance(s, For)] if isinstance(stage, For) else []
         if not isinstance(stage, For) or len(loops) < 2 or stage.body[-1] is not loops[-1]:
             continue
-        late, extent = loops[-1].var, cost.extent_of(stage)
-        whole = () if is_open((extent,)) else [n for n in OVERLAPPING if extent % n == 0]
-        if not whole:
+        late, extent = loops[-1], cost.extent_of(stage)
+        blocks = () if is_open((extent,)) else [n for n in OVERLAPPING if extent % n == 0]
+        if not blocks:
             continue
-        choice = decide(f"loop that the last of {stage.var} runs beside", 0, range(len(loops)))
+        small = [n for n in blocks if extent // n >= 2 * machine.cores]
+        worth = _divides(late) and seconds(stage, machine) >= OVERLAP_SECONDS
+        usually = int(worth and bool(small) and not _is_large(kernel, machine))
+        choice = decide(
+            f"loop that the last of {stage.var} runs beside", usually, range(len(loops))
+        )
         if not choice:
             continue
-        rows = decide(f"rows of {stage.var} that overlap", whole[0], whole)
-        early = loops[choice - 1].var
+        rows = decide(f"rows of {stage.var} that overlap", (small or blocks)[0], blocks)
+        names = stage.var, loops[choice - 1].var, late.var
         try:
-            parts = steps.split(kernel, stage.var, rows)
-            made = steps.overlap(parts, stage.var, early, late)
+            made = steps.overlap(steps.split(kernel, stage.var, rows), *names)
         except ScheduleError:
             continue
-        kernel = noted(
-            made, f'split("{stage.var}", {rows})', f'overlap("{stage.var}", "{early}", "{late}")'
-        )
+        remarks.overlapped(kernel, stage, rows)
+        kernel = noted(made, f'split("{stage.var}", {rows})', f"overlap{names}".replace("'", '"'))
     return kernel
+
+
+def _divides(loop: For) -> bool:
+    """Whether a loop is busy dividing."""
+    found = (e for s in walk(loop.body) for root in expressions(s) for e in walk_expr(root))
+    return any(isinstance(e, Apply) and e.fn == "divide" for e in found)
+
+
+def _is_large(kernel: Kernel, machine: Machine) -> bool:
+    """Whether what a kernel touches is far larger than the caches."""
+    touched = sum(b.nbytes for b in kernel.buffers if not b.alias)
+    return touched >= STREAM_SHARE * machine.l3
 
 
 class Step(Protocol):

@@ -161,6 +161,12 @@ def streamed(kernel: Kernel, buffer: Buffer) -> None:
     remark("applied", "stream", reason, kernel.location)
 
 
+def overlapped(kernel: Kernel, loop: For, rows: int) -> None:
+    """Rows overlap."""
+    reason = f"the divisions of a row run beside the next row's arithmetic, {rows} rows at a time"
+    remark("applied", "overlap", reason, _place(kernel, loop))
+
+
 def asked_ahead(kernel: Kernel, buffer: Buffer, loop: For) -> None:
     """Rows are fetched before they are needed."""
     size = buffer.nbytes / 2**20

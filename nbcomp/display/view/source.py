@@ -42,6 +42,7 @@ LABELS = {
     ("tile", "applied"): "tiled",
     ("stream", "applied"): "streamed",
     ("prefetch", "applied"): "fetched ahead",
+    ("overlap", "applied"): "rows overlap",
     ("share", "applied"): "kernel shared",
     ("attention", "applied"): "one kernel",
     ("attention", "missed"): "not one kernel",
