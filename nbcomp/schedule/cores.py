@@ -23,6 +23,7 @@ BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
 BLOCKS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)  # what else may pay
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128)  # of an outer loop that one core takes at a time
 ROUND = 5e-6  # seconds of a round on one core, from which on it is spread over all
+PIECES = 8  # of a loop for each core, at most: who is done helps the others with theirs
 PIECE = 9e-6  # seconds of what one core takes at a time, at least, where lengths are open
 
 
@@ -103,7 +104,8 @@ def seconds(stmt: Stmt, machine: Machine) -> float:
 
 
 def grain(stage: For, machine: Machine) -> int:
-    """Iterations one core takes at a time; 0 where waking another core costs more than it saves."""
+    """Iterations one core takes at a time, in as many pieces for each; 0 where waking another core
+    costs more than it saves."""
     n = cost.extent_of(stage)
     if isinstance(n, Size):
         return _open_grain(n, stage, machine)
@@ -113,7 +115,10 @@ def grain(stage: For, machine: Machine) -> int:
     if machine.cores < 2 or n < 2 or whole < 16e-6:
         return 0
     at_least: int = max(1, math.ceil(n * 6e-6 / hint(whole)))
-    return max(at_least, n // (machine.cores * 8))
+    pieces = n // max(at_least, -(-n // (machine.cores * PIECES)))
+    if pieces > machine.cores:
+        pieces -= pieces % machine.cores
+    return -(-n // max(pieces, 1))
 
 
 def share(loop: For, machine: Machine) -> int:
@@ -130,4 +135,4 @@ def _open_grain(n: Size, stage: For, machine: Machine) -> int:
         return 0
     each = hint(seconds(replace(stage, extent=affine(1)), machine))
     at_least = max(1, math.ceil(PIECE / max(each, 1e-12)))
-    return at_least + n // (machine.cores * 8)  # type: ignore[no-any-return]
+    return at_least + n // (machine.cores * PIECES)  # type: ignore[no-any-return]

@@ -44,6 +44,7 @@ REGISTERS = {64: 31, 32: 15, 16: 15}  # there, but for one with an element for a
 LATENCY = 4  # additions that must be under way for one to end in each cycle
 START = 1.5  # cycles that a tile costs for each term, but for its additions
 PARTS = 2  # of the work, for each core
+NEAR = 0.5  # of the second cache: weights that all cores read stay there
 TAPS = 16  # terms of a sum that are written out; neighbouring rows then share what they read
 NEIGHBOURS = 4  # rows that do
 
@@ -123,6 +124,10 @@ def _factors(total: Accumulate) -> tuple[Expr, Expr]:
     assert isinstance(total.value, Apply)
     left, right = total.value.args
     return left, right
+
+
+def _loads(factor: Expr) -> Iterator[Load]:
+    return (e for e in walk_expr(factor) if isinstance(e, Load))
 
 
 def _moves(factor: Expr, var: str) -> bool:
@@ -219,13 +224,14 @@ class _Blocking(Stepwise):
     def spread(self) -> None:
         """See that the outermost loop has enough iterations for all cores."""
         around, rows, enough = self.nest.around, self.nest.rows, PARTS * self.machine.cores
-        extents = [hint(constant_extent(find(self.kernel, v))) for v in around]
-        if extents and extents[0] >= enough:
-            return
-        if max(extents, default=0) >= enough:
-            best = extents.index(max(extents))
-            with suppress(ScheduleError):  # its iterations need each other, as steps do
-                self.do("reorder", around[best], *(v for v in around if v != around[best]))
+        extents = {v: hint(constant_extent(find(self.kernel, v))) for v in around}
+        long = [v for v, n in extents.items() if n >= enough]
+        if long:
+            best = long[0] if long[0] == around[0] else max(long, key=extents.__getitem__)
+            best = next((v for v in long if self.stays(v, extents[v])), best)
+            if best != around[0]:
+                with suppress(ScheduleError):  # its iterations need each other, as steps do
+                    self.do("reorder", best, *(v for v in around if v != best))
             return
         if self.open(rows):
             return
@@ -235,6 +241,18 @@ class _Blocking(Stepwise):
             (outer,) = self.do("split", rows, length // parts)
             if around:
                 self.do("reorder", outer, *around, rows)
+
+    def stays(self, loop: str, extent: int) -> bool:
+        """Whether cores that share a loop have as much of it each, and read what they wrote in the
+        kernels before: a part of what is the same along rows, while all of the rest, the weights,
+        is in their own caches."""
+        if not self.nest.rows or extent % self.machine.cores:
+            return False
+        left, right = (next(_loads(f), None) for f in _factors(self.nest.sums[0]))
+        if left is None or right is None:
+            return False
+        near = NEAR * self.machine.l2 >= right.buffer.nbytes
+        return bool(near and _moves(left, loop) and not _moves(right, loop))
 
     def sides(self, rows: str, columns: str, height: int) -> Iterator[tuple[str, str, int]]:
         """Rows and columns of what whole tiles cover, and of the rows that are left; how tall the

@@ -21,7 +21,7 @@ from nbcomp.graph.passes.materialise import storage
 from nbcomp.record import Remark, remark
 from nbcomp.sizes import is_open
 
-LARGE = 512 << 10  # bytes of an image that would leave a core's caches before it is read
+LARGE = 256 << 10  # bytes of an image that would leave a core's caches before it is read
 KEPT = 640 << 10  # bytes of all bands of images between convolutions
 MANY = 4  # bands that are enough for all cores
 AGAIN = 0.35  # of the lines of an image, at most, are computed more than once
