@@ -16,7 +16,7 @@ from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.decisions import Decide, among, usual
 from nbcomp.schedule.dependence import conflict
-from nbcomp.schedule.rewriting import noted
+from nbcomp.schedule.rewriting import main_loop, noted
 from nbcomp.sizes import Size, hint, is_rest, most
 
 BLOCK = 4096  # elements of a one-loop kernel that one core takes at a time
@@ -35,8 +35,9 @@ def parallelize(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Ker
 
 
 def _parallelize_stage(kernel: Kernel, position: int, machine: Machine, decide: Decide) -> Kernel:
-    stage = kernel.stages[position]
-    if not isinstance(stage, For):
+    whole = kernel.stages[position]
+    stage = main_loop(whole)
+    if stage is None:
         return kernel
     size = _part_of(stage, decide)
     if not size:
@@ -44,6 +45,8 @@ def _parallelize_stage(kernel: Kernel, position: int, machine: Machine, decide: 
         return kernel
     try:
         spread, outer = _in_parts(kernel, stage.var, size)
+        if stage is not whole:
+            spread = noted(steps.sink(spread, outer), f'sink("{outer}")')
         spread = steps.parallelize(spread, outer)
     except ScheduleError as why:
         in_rounds = _rounds_of(kernel, stage, machine, decide)

@@ -51,6 +51,12 @@ def loop_names(kernel: Kernel) -> list[str]:
     return [s.var for s in walk(kernel.stages) if isinstance(s, For)]
 
 
+def main_loop(stage: Stmt) -> For | None:
+    """The loop that is a stage, or all that a stage does once some values are bound."""
+    *values, last = stage.body if isinstance(stage, Block) and stage.body else (stage,)
+    return last if isinstance(last, For) and all(isinstance(s, Let) for s in values) else None
+
+
 def stage_of(kernel: Kernel, loop: str) -> Stmt:
     """The stage a loop is in; ScheduleError lists the loops when there is none of that name."""
     return _found(kernel, loop)[0]

@@ -21,7 +21,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.decisions import Decide, among, usual
-from nbcomp.schedule.rewriting import find, noted
+from nbcomp.schedule.rewriting import find, main_loop, noted
 from nbcomp.sizes import is_open
 
 TILE = 32  # columns of a block that is read along the other axis: its cache lines stay in reach
@@ -42,8 +42,8 @@ def tile(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
 
 def _tile_stage(kernel: Kernel, position: int, machine: Machine, decide: Decide) -> Kernel:
     """Otherwise every element read brings a cache line of which the rest is gone when needed."""
-    stage = kernel.stages[position]
-    if not isinstance(stage, For) or len(stage.body) != 1:
+    stage = main_loop(kernel.stages[position])
+    if stage is None or len(stage.body) != 1:
         return kernel
     (inner,) = stage.body
     if not isinstance(inner, For) or any(isinstance(s, For | Call) for s in inner.body):

@@ -119,6 +119,15 @@ def test_small_loops_are_not_split() -> None:
     assert f'split("i", {BLOCK})' in notes(lambda x: x + 1, zeros(2 * BLOCK + 1))
 
 
+def test_loops_that_use_scalars_are_spread_over_the_cores() -> None:
+    scale = np.array(2.0, np.float32)
+    (made,) = kernels(lambda x, a: x * a + 1, zeros(1000, 1000), scale)
+    assert made.notes[-3:] == ('split("i", 4096)', 'sink("i_o")', 'parallelize("i_o")')
+    turned = notes(lambda x, a: x.T.copy() * a, zeros(1000, 1000), scale)
+    assert 'tile("i", "j", 16, 8)' in turned
+    assert turned[-2:] == ['sink("i_o")', 'parallelize("i_o")']
+
+
 def test_a_sum_of_everything_is_split_first() -> None:
     (k,) = kernels(lambda x: x.sum(), zeros(1000, 1000))
     assert [s.kind for s in k.stages if isinstance(s, For)].count("parallel") >= 1

@@ -1,4 +1,4 @@
-"""Where values are computed: inline, compute_at, reverse_compute_at; sums in parts: rfactor."""
+"""Where values are computed: inline, compute_at, reverse_compute_at, sink; in parts: rfactor."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop.grammar import Block, For, Kernel, Let
 from nbcomp.schedule import steps
 from nbcomp.schedule.rewriting import replace_buffer
-from tests.kernels import add_to, apply, buffer, index, kernel, load, loop, number, store
+from tests.kernels import add_to, apply, buffer, index, kernel, load, loop, number, store, var
 from tests.schedule.programs import Golden, blur, check, column_sums, matmul, two_stages
 
 
@@ -145,3 +146,41 @@ def test_rfactor_refuses() -> None:
     k = kernel(loop("i", 9, add_to(y, (index(0),), load(y, index(0)))), buffers=[y])
     with pytest.raises(ScheduleError, match="y is read while it is added to"):
         steps.rfactor(k, "i")
+
+
+# ------------------------------------------------------------------------------------------ sink
+
+
+def scaled(inside: bool = False) -> Kernel:
+    """y[i] = x[i] * a[], the scalar read once; inside: in a loop of rows, for each of them."""
+    x, a, y = buffer("x", (5, 50)), buffer("a", ()), buffer("y", (5, 50), "output")
+    value = apply("multiply", load(x, "i", "j"), var("v"))
+    row = loop("j", 50, store(y, ("i", "j"), value))
+    bound = Let("v", load(a))
+    made = loop("i", 5, bound, row) if inside else Block((bound, loop("i", 5, row)))
+    return kernel(made, buffers=[x, a, y])
+
+
+def test_sink(golden: Golden) -> None:
+    made = check(scaled(), lambda k: steps.parallelize(steps.sink(k, "i"), "i"), golden)
+    assert isinstance(made.stages[0], For)
+    check(scaled(), lambda k: steps.sink(steps.sink(k, "i"), "j"))
+    check(scaled(inside=True), lambda k: steps.sink(k, "j"))
+
+
+def test_sink_refuses() -> None:
+    a, y = buffer("a", ()), buffer("y", (5,), "output")
+    bound = Let("v", load(y, 0))
+    overwritten = Block((bound, loop("i", 5, store(y, ("i",), var("v")))))
+    used = Block(
+        (Let("v", load(a)), loop("i", 5, store(y, ("i",), var("v"))), store(y, (0,), var("v")))
+    )
+    refused = [
+        (scaled(), "j", "no value is bound right before j"),
+        (scaled(), "q", "no loop q; the loops are i, j"),
+        (kernel(overwritten, buffers=[y]), "i", "i writes y, from which a value before it is read"),
+        (kernel(used, buffers=[a, y]), "i", "v is used after i too"),
+    ]
+    for k, where, why in refused:
+        with pytest.raises(ScheduleError, match=why):
+            steps.sink(k, where)

@@ -19,7 +19,7 @@ from nbcomp.schedule.steps.nests import (
     tile,
 )
 from nbcomp.schedule.steps.overlap import overlap
-from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_at
+from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_at, sink
 from nbcomp.schedule.steps.product import generate, split_product
 from nbcomp.schedule.steps.reduction import rfactor
 from nbcomp.schedule.steps.sums import tile_sums
@@ -45,6 +45,7 @@ __all__ = [
     "reorder",
     "reverse_compute_at",
     "rfactor",
+    "sink",
     "software_pipeline",
     "split",
     "split_product",

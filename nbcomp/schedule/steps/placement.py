@@ -15,16 +15,20 @@ from nbcomp.loop.grammar import (
     Expr,
     For,
     Kernel,
+    Let,
     Load,
     Prefetch,
     Stmt,
     Store,
+    Var,
+    expressions,
     index_add,
     loads_of,
     loop_var,
     map_expr,
     map_stmt,
     walk,
+    walk_expr,
 )
 from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.region import accesses, clipped, region, upper
@@ -109,6 +113,42 @@ def reverse_compute_at(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     epilogue = nest(kernel, f"{buffer}_", sizes, finish)
     rest = replace(kernel, stages=tuple(s for s in kernel.stages if s is not made.stage))
     return at(rest, loop, lambda f: replace(f, body=(*f.body, epilogue)))
+
+
+def sink(kernel: Kernel, loop: str) -> Kernel:
+    """`v = a[]; for i: S(v)`  ->  `for i: (v = a[]; S(v))`
+
+    Binds what is bound right before a loop in each of its iterations: the loop is then a statement
+    of its own, as it must be to be spread over the cores.
+    """
+    found = find(kernel, loop)
+    holders = (s for s in walk(kernel.stages) if isinstance(s, For | Block))
+    holder = next((s for s in holders if any(x is found for x in s.body)), None)
+    body = holder.body if holder else ()
+    place = next((k for k, s in enumerate(body) if s is found), 0)
+    first = place
+    while first and isinstance(body[first - 1], Let):
+        first -= 1
+    values = body[first:place]
+    if holder is None or not values:
+        raise ScheduleError(f"no value is bound right before {loop}")
+    if lost := {e.buffer.memory for e in loads_of(values)} & _written(found.body):
+        raise ScheduleError(f"{loop} writes {min(lost)}, from which a value before it is read")
+    names = {v.name for v in values if isinstance(v, Let)}
+    if later := names & {v for s in walk(body[place + 1 :]) for v in _values(s)}:
+        raise ScheduleError(f"{min(later)} is used after {loop} too")
+    inside = replace(found, body=(*values, *found.body))
+    rest = (*body[:first], inside, *body[place + 1 :])
+    if isinstance(holder, For):
+        return at(kernel, holder.var, lambda f: replace(f, body=rest))
+    made = rest[0] if len(rest) == 1 else replace(holder, body=rest)
+    return replace(kernel, stages=tuple(made if s is holder else s for s in kernel.stages))
+
+
+def _values(stmt: Stmt) -> set[str]:
+    """The bound values that a statement uses itself."""
+    found = (e for root in expressions(stmt) for e in walk_expr(root))
+    return {e.name for e in found if isinstance(e, Var)}
 
 
 def _path(stmt: Stmt, found: For) -> Stmt:
