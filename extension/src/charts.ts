@@ -153,7 +153,7 @@ export function roofline(
   const summary = dots.map(d => `${d.name}: ${unit(d.y)} at ${d.x.toPrecision(3)} operations per byte`).join('; ');
   return plot(height, summary, x, y, 'operations per byte', 'operations per second', short, [
     ...roofs.flatMap(line),
-    ...labelled(dots, x, y)
+    ...labelled(dots, x, y, roofs.flatMap(roof => (roof.ceiling ? [y.at(roof.ceiling)] : [])))
   ]);
 }
 
@@ -181,15 +181,17 @@ export function curve(
   ]);
 }
 
-/** Dots with their numbers in them and their names beside, where there is room. */
-function labelled(dots: readonly Dot[], x: Scale, y: Scale): SVGElement[] {
+/** Dots with their numbers in them and their names beside, where there is room: not on a ceiling. */
+function labelled(dots: readonly Dot[], x: Scale, y: Scale, ceilings: readonly number[]): SVGElement[] {
   return dots.flatMap(d => {
     const [cx, cy] = [x.at(d.x), y.at(d.y)];
     const before = cx > WIDTH - 180;
+    const near = ceilings.find(at => Math.abs(at - cy) < 10);
+    const base = near === undefined ? cy + 4 : near + 14;
     return [
       s('circle', { class: `nbx-dot ${colour(d.number)}`, cx, cy, r: 8 }, s('title', {}, visible(d.name))),
       s('text', { class: 'nbx-dot-number', x: cx, y: cy + 3.5, 'text-anchor': 'middle' }, numeral(d.number)),
-      s('text', { x: before ? cx - 13 : cx + 13, y: cy + 4, 'text-anchor': before ? 'end' : 'start' }, visible(d.name))
+      s('text', { x: before ? cx - 13 : cx + 13, y: base, 'text-anchor': before ? 'end' : 'start' }, visible(d.name))
     ];
   });
 }
@@ -248,15 +250,16 @@ export function word(text: string): HTMLElement {
   return h('span', { class: title ? 'nbx-helped' : '', title: title || undefined }, visible(text));
 }
 
-/** A table; columns named in `right` hold numbers. */
+/** A table; columns named in `right` hold numbers, the one named in `wrap` sentences. */
 export function table(
   head: readonly string[],
   rows: readonly (readonly Child[])[],
-  right: readonly number[] = []
+  right: readonly number[] = [],
+  wrap = -1
 ): HTMLElement {
-  const side = (i: number): string => (right.includes(i) ? 'nbx-right' : '');
-  const wrap = h('div', { class: 'nbx-scroll' });
-  wrap.append(
+  const side = (i: number): string => (right.includes(i) ? 'nbx-right' : i === wrap ? 'nbx-wrap' : '');
+  const scroll = h('div', { class: 'nbx-scroll' });
+  scroll.append(
     h(
       'table',
       { class: 'nbx-table' },
@@ -268,5 +271,5 @@ export function table(
       )
     )
   );
-  return wrap;
+  return scroll;
 }

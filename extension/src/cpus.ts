@@ -84,12 +84,13 @@ function programs(rows: readonly CpuRow[] = []): HTMLElement[] {
     row.seconds ? seconds(row.seconds) : 'not run here',
     row.seconds && own ? `${digits(row.seconds / own)}×` : '',
     width(row),
-    row.in_loops ? row.in_loops.toLocaleString('en') : '',
-    visible(row.note ?? '')
+    row.in_loops ? row.in_loops.toLocaleString('en') : ''
   ]);
-  const head = ['CPU', 'time', "of this machine's", 'vectors', 'instructions in loops', ''];
+  const notes = rows.filter(row => row.note).map(row => h('li', {}, h('b', {}, visible(row.name)), visible(`: ${row.note}`)));
+  const list = h('ul', { class: 'nbx-changes nbx-faint' }, ...notes);
+  const head = ['CPU', 'time', "of this machine's", 'vectors', 'instructions in loops'];
   const about = 'The whole program, compiled for each; timed where this machine can run it';
-  return rows.length ? [figure('One source, many CPUs', about, table(head, cells, [1, 2, 3, 4]))] : [];
+  return rows.length ? [figure('One source, many CPUs', about, table(head, cells, [1, 2, 3, 4]), notes.length ? list : null)] : [];
 }
 
 function select(label: string, names: readonly string[], index: number, act: (index: number) => void): HTMLSelectElement {

@@ -64,7 +64,7 @@ function plain(text = ''): HTMLElement {
 }
 
 function explorer(payload: Payload, data: unknown, options: ExploreOptions): HTMLElement {
-  const inspector = new Inspector();
+  const inspector = new Inspector(payload.kernels ?? []);
   const context = new Context(payload, note => inspector.show(note));
   context.selection.listen(() => inspector.keep(context.selection.pinned));
   const tabs = new Tabs(viewTabs(context, inspector), 'views of the compilation', 'nbx-views');

@@ -25,6 +25,7 @@ interface Window {
   scale: number;
 }
 
+const READABLE = 0.7; // the scale from which a picture can be read at once
 const LEGIBLE = 0.4; // below this scale small texts are left out, and below half of it all
 const ARROWS: Record<string, [number, number]> = {
   ArrowLeft: [-1, 0],
@@ -111,13 +112,13 @@ export class Graph {
     this.put(Math.min(clientWidth / width, clientHeight / height, 1.2), false);
   }
 
-  /** Show all of it if that is legible, else its top, as large as its width allows. */
+  /** Show all of it if that can be read, else its top, as large as its width allows and can be read. */
   private begin(): void {
     const { clientWidth, clientHeight } = this.node;
     const { width, height } = this.shown;
     const whole = Math.min(clientWidth / width, clientHeight / height, 1);
-    const top = Math.min(Math.max(clientWidth / width, 0.3), 0.9);
-    this.put(whole >= 0.55 ? whole : top, whole < 0.55);
+    const top = Math.min(Math.max(clientWidth / width, READABLE), 0.9);
+    this.put(whole >= READABLE ? whole : top, whole < READABLE);
   }
 
   /** Look at the middle of the picture, or at the middle of its upper edge. */

@@ -57,7 +57,7 @@ export class Listing {
     this.fold(() => undefined);
     this.view.addEventListener('scroll', () => this.later());
     this.view.addEventListener('keydown', event => this.key(event));
-    this.view.addEventListener('focus', () => this.attend(this.active));
+    this.view.addEventListener('focus', () => this.focused());
     this.view.addEventListener('blur', () => this.leave());
     this.spacer.addEventListener('mouseover', event => this.point(event));
     this.spacer.addEventListener('mouseleave', () => this.leave());
@@ -290,6 +290,15 @@ export class Listing {
       this.options.selection.hover(this.trace(row));
       this.options.attend?.(spot);
     }
+  }
+
+  /** The keyboard has come: it is at the active line, which may be out of sight. */
+  private focused(): void {
+    const element = this.drawn.get(this.active);
+    if (element) {
+      this.view.setAttribute('aria-activedescendant', element.id);
+    }
+    this.attend(this.active);
   }
 
   private leave(): void {

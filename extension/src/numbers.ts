@@ -69,7 +69,7 @@ function checks({ checks: rows = [] }: Payload): HTMLElement | null {
   const words = (problem: string, ulp: number | null | undefined): string =>
     problem ? `✗ wrong: ${problem}` : `✓ right${ulp ? ` (${Math.round(ulp)} ulp)` : ''}`;
   const cells = rows.map(c => [visible(c.level), visible(words(c.problem ?? '', c.ulp))]);
-  return rows.length ? figure('Every level run by itself', '', table(['level', 'answer'], cells)) : null;
+  return rows.length ? figure('Every level run by itself', '', table(['level', 'answer'], cells, [], 1)) : null;
 }
 
 function kernelNumbers(payload: Payload): HTMLElement | null {

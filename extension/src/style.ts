@@ -3,24 +3,25 @@
  * variables where there are any; the rest follows its theme, or else the reader's system. What a
  * colour says is always said a second time: by a border, an underline, a sign or a word.
  *
- * The colours of kernels and marks are Okabe and Ito's, "Color universal design" (2008), with
- * lighter ones of the same hues for dark grounds.
+ * The colours of marks are Okabe and Ito's, "Color universal design" (2008). Those of kernels are as
+ * far from each other as seven colours that show on their ground can be, also for those who see two
+ * kinds of light only; tests/display/test_colours.py has the figures.
  */
 
 const LIGHT = `
-  --nbx-ink0: #1f2328; --nbx-faint0: #5b6470; --nbx-ground0: #ffffff; --nbx-sheet0: #f6f7f9;
+  --nbx-ink0: #1f2328; --nbx-faint0: #525b66; --nbx-ground0: #ffffff; --nbx-sheet0: #f6f7f9;
   --nbx-rule0: #d8dce1; --nbx-brand0: #0072b2;
-  --nbx-mark: #0072b2; --nbx-good: #007a5a; --nbx-bad: #b84e00; --nbx-found: #b8860b;
+  --nbx-mark: #0072b2; --nbx-good: #00664b; --nbx-bad: #9e4300; --nbx-found: #b8860b;
   --nbx-keyword: #7a1fa2; --nbx-type: #00695c; --nbx-value: #30507a; --nbx-literal: #8a4b00;
-  --nbx-g0: #0072b2; --nbx-g1: #c95700; --nbx-g2: #008563; --nbx-g3: #aa4499; --nbx-g4: #9a6f00;
-  --nbx-g5: #2f7fb3; --nbx-g6: #666666;`;
+  --nbx-g0: #0780ff; --nbx-g1: #923107; --nbx-g2: #004332; --nbx-g3: #7d00a6; --nbx-g4: #be8202;
+  --nbx-g5: #50386c; --nbx-g6: #8e8e8e;`;
 const DARK = `
   --nbx-ink0: #e4e7eb; --nbx-faint0: #a3abb5; --nbx-ground0: #16181c; --nbx-sheet0: #1f2227;
   --nbx-rule0: #3a3f47; --nbx-brand0: #56b4e9;
   --nbx-mark: #56b4e9; --nbx-good: #3ccb9f; --nbx-bad: #ff9a57; --nbx-found: #e6b84a;
   --nbx-keyword: #d7a3f0; --nbx-type: #6fd3c3; --nbx-value: #a8c4ea; --nbx-literal: #f0b878;
-  --nbx-g0: #56b4e9; --nbx-g1: #ff9a57; --nbx-g2: #3ccb9f; --nbx-g3: #e29ad6; --nbx-g4: #e6b84a;
-  --nbx-g5: #92c9ee; --nbx-g6: #b4b4b4;`;
+  --nbx-g0: #5688ef; --nbx-g1: #ffca91; --nbx-g2: #587c4c; --nbx-g3: #8c6191; --nbx-g4: #ed8226;
+  --nbx-g5: #33d2ff; --nbx-g6: #aeaeae;`;
 const GROUPS = [0, 1, 2, 3, 4, 5, 6].map(i => `.nbx .nbx-group-${i} { --nbx-g: var(--nbx-g${i}); }`);
 
 export const STYLE = `
@@ -38,7 +39,7 @@ ${GROUPS.join('\n')}
   --nbx-rule: var(--jp-border-color2, var(--nbx-rule0));
   --nbx-brand: var(--jp-brand-color1, var(--nbx-brand0));
   --nbx-mono: var(--jp-code-font-family, ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace);
-  --nbx-same: color-mix(in srgb, var(--nbx-mark) 20%, transparent);
+  --nbx-same: color-mix(in srgb, var(--nbx-mark) 16%, transparent);
   --nbx-near: color-mix(in srgb, var(--nbx-mark) 7%, transparent);
   --nbx-height: 440px;
   container-type: inline-size;
@@ -55,7 +56,7 @@ ${GROUPS.join('\n')}
 .nbx-offscreen { position: fixed; left: -9999px; }
 
 /* the headline and what needs to be noticed */
-.nbx-headline { border-left: 4px solid var(--nbx-g6); padding: 1px 0 1px 12px; margin: 2px 0 12px; }
+.nbx-headline { border-left: 4px solid var(--nbx-faint); padding: 1px 0 1px 12px; margin: 2px 0 12px; }
 .nbx-headline h2 { font-size: 15px; font-weight: 600; margin: 0 0 2px; line-height: 1.4; color: inherit; }
 .nbx-headline ul { list-style: none; margin: 0; padding: 0; color: var(--nbx-faint); }
 .nbx-headline li { display: inline; margin: 0; }
@@ -125,6 +126,8 @@ ${GROUPS.join('\n')}
 .nbx-head { gap: 7px; padding: 0 8px 0 5px; font-family: var(--jp-content-font-family, system-ui, sans-serif); cursor: pointer; background: color-mix(in srgb, var(--nbx-ink) 5%, transparent); }
 .nbx-head > .nbx-faint { overflow: hidden; text-overflow: ellipsis; }
 .nbx-twist { width: 10px; color: var(--nbx-faint); }
+.nbx .nbx-overview { list-style: none; margin: 8px 0 0; padding: 0; }
+.nbx-overview li { display: flex; gap: 8px; margin: 0 0 4px; align-items: baseline; }
 .nbx-swatch { align-self: center; min-width: 15px; height: 14px; padding: 0 3px; border-radius: 3px; border: 1.5px solid var(--nbx-g); background: color-mix(in srgb, var(--nbx-g) 18%, transparent); font-size: 10px; line-height: 11px; text-align: center; font-weight: 600; }
 .nbx-number { flex: none; width: 34px; padding-right: 4px; text-align: right; color: var(--nbx-faint); font-size: 11px; user-select: none; font-variant-numeric: tabular-nums; }
 .nbx-origin { opacity: 0.85; }
@@ -228,6 +231,7 @@ ${GROUPS.join('\n')}
 .nbx .nbx-table th { font-weight: 400; color: var(--nbx-faint); }
 .nbx .nbx-table tr:last-child td { border-bottom: 0; }
 .nbx .nbx-table .nbx-right { text-align: right; }
+.nbx .nbx-table td.nbx-wrap { white-space: normal; min-width: 30ch; }
 .nbx-kernel-name { display: inline-flex; gap: 6px; align-items: center; }
 .nbx-fact-lists { display: flex; flex-wrap: wrap; gap: 12px 36px; font-size: 12px; }
 .nbx .nbx-facts dl { display: grid; grid-template-columns: auto 1fr; gap: 1px 14px; margin: 4px 0 0; }

@@ -17,7 +17,7 @@ PRE = (
 CELL = f"padding:2px 10px 2px 0;border:0;border-bottom:1px solid {RULE};vertical-align:top"
 # JupyterLab gives all columns of a table the same width, and every other row a shade.
 TABLE = "border-collapse:collapse;font-size:inherit;table-layout:auto"
-LEFT, RIGHT = f"text-align:left;{CELL}", f"text-align:right;{CELL}"
+LEFT, RIGHT = f"text-align:left;{CELL}", f"text-align:right;white-space:nowrap;{CELL}"
 SUMMARY = "cursor:pointer;padding:2px 0"
 INDENT = f"margin:2px 0 8px 4px;padding-left:12px;border-left:1px solid {RULE}"
 

@@ -13,16 +13,16 @@ from nbcomp.display.picture.boxes import Box, Drawing, Frame, Wire
 from nbcomp.display.picture.ranks import Point
 from nbcomp.display.visible import escape
 
-# (border, fill) of the groups in turn: Okabe and Ito, "Color universal design" (2008), and light
-# tints.
+# (border, fill) of the groups in turn: the colours of the explorer (extension/src/style.ts), and
+# light tints.
 PALETTE = (
-    ("#0072b2", "#e3f0f8"),
-    ("#d55e00", "#fbeadd"),
-    ("#009e73", "#def3ec"),
-    ("#aa4499", "#f6e6f2"),
-    ("#b8860b", "#fbf3d9"),
-    ("#3b8fc4", "#e6f5fd"),
-    ("#6e6e6e", "#eeeeee"),
+    ("#0780ff", "#e6f2ff"),
+    ("#923107", "#f4eae6"),
+    ("#004332", "#e6ecea"),
+    ("#7d00a6", "#f2e6f6"),
+    ("#be8202", "#f8f2e6"),
+    ("#50386c", "#eeebf0"),
+    ("#8e8e8e", "#f4f4f4"),
 )
 INK, FAINT, WIRE = "#1f2328", "#57606a", "#808a94"
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
