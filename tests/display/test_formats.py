@@ -345,4 +345,19 @@ def test_a_difference_near_zero_is_said_by_the_size_of_the_answer(report: Report
 def test_descriptions_of_passes_are_not_cut(report: Report) -> None:
     shown = " ".join(text(report.view, 60).split())
     for row in report.view.passes:
-        assert row.description in shown
+        assert (row.description if row.diffs else row.name) in shown
+
+
+def test_passes_without_a_change_are_named_together(report: Report) -> None:
+    shown = " ".join(text(report.view, 60).split())
+    idle = [row.name for row in report.view.passes if not row.diffs]
+    assert idle
+    named = shown.partition("without a change: ")[2]
+    assert all(name in named or f"graph {name}" in shown for name in idle)
+
+
+def test_a_narrow_terminal_has_the_verdict_on_each_batch_size(report: Report) -> None:
+    for width in (50, 60, 120):
+        lines = text(report.view, width).splitlines()
+        (head,) = (line for line in lines if line.startswith("  batch"))
+        assert head.endswith("verdict")

@@ -12,6 +12,7 @@ from nbcomp.display.view.view import View
 from nbcomp.display.view.words import seconds
 
 WIDTH = 100
+ROOM = 70  # columns that all there is to say of a batch size takes
 STATUS = {"faster": "good", "slower": "bad", "wrong": "wrong", "numpy": "bad"}
 
 
@@ -83,16 +84,24 @@ def history_lines(view: View, width: int) -> list[str]:
 def kernels_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:
     """Name, kind, operators and source lines of each kernel."""
     rows = [(k.title, k.kind, k.lines, k.operators) for k in view.kernels]
-    return table(rows, width, ink=ink, bold=0)
+    return table(rows, width, wrap=True, ink=ink, bold=0)
 
 
 def passes_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:
-    """Level, name, seconds and change of each pass."""
+    """Level, name, seconds and change of each pass that begins a level or changed something; the
+    names of the others."""
+    first = {p.level: p.name for p in reversed(view.passes)}
+    told = [p for p in view.passes if p.diffs or first[p.level] == p.name]
     rows = [
         (p.level, p.name, _spent(p.seconds), p.change if p.diffs else "", p.description)
-        for p in view.passes
+        for p in told
     ]
-    return table(rows, width, right=(2,), wrap=True, ink=ink, bold=1)
+    lines = table(rows, width, right=(2,), wrap=True, ink=ink, bold=1)
+    idle = [p.name for p in view.passes if p not in told]
+    if idle:
+        words = f"without a change: {', '.join(idle)}"
+        lines.append(ink(fill(words, width, "  ", "    "), "faint"))
+    return lines
 
 
 def _spent(value: float) -> str:
@@ -104,8 +113,9 @@ def speed_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:
     if not view.speed and not view.speed_notes:
         return []
     head = ("batch", "compiled", "NumPy", "speed-up", "quartiles", "differs", "verdict")
-    rows = [head, *map(speed_cells, view.speed)]
-    made = table(rows, width, (0, 1, 2, 3, 4, 5), ink=ink, head=True) if view.speed else []
+    kept = range(len(head)) if width >= ROOM else (0, 1, 2, 3, 6)
+    rows = [[row[i] for i in kept] for row in (head, *map(speed_cells, view.speed))]
+    made = table(rows, width, range(len(kept) - 1), ink=ink, head=True) if view.speed else []
     marked = [_verdict(line, r, ink) for line, r in zip(made[1:], view.speed, strict=True)]
     return (
         made[:1] + marked + [fill(f"  {note}", width, hanging="    ") for note in view.speed_notes]
