@@ -45,8 +45,11 @@ def colours(theme: str) -> dict[str, Any]:
     """The colours of a theme by name, as shares of red, green and blue."""
     found = re.search(rf"const {theme} = `(.*?)`", STYLE.read_text(encoding="utf-8"), re.DOTALL)
     assert found
-    named = re.findall(r"--nbx-(\w+): #(\w{6})", found[1])
-    return {name: np.array([int(h[i : i + 2], 16) / 255 for i in (0, 2, 4)]) for name, h in named}
+    return {name: rgb(code) for name, code in re.findall(r"--nbx-(\w+): (#\w{6})", found[1])}
+
+
+def rgb(code: str) -> Any:
+    return np.array([int(code[i : i + 2], 16) / 255 for i in (1, 3, 5)])
 
 
 def linear(colour: Any) -> Any:
@@ -77,16 +80,19 @@ def test_texts_can_be_read(theme: str) -> None:
 @pytest.mark.parametrize("theme", ["LIGHT", "DARK"])
 def test_kernels_can_be_told_apart(theme: str) -> None:
     known = colours(theme)
-    groups = [known[f"g{i}"] for i in range(len(PALETTE))]
-    assert f"g{len(PALETTE)}" not in known
+    groups = [known[f"g{i}"] for i in range(7)]
+    assert "g7" not in known
     assert all(contrast(c, known["sheet0"]) >= 3 for c in groups)
+    told_apart(groups)
+
+
+def test_kernels_of_static_pictures_can_be_told_apart() -> None:
+    """Which are the same on light and dark grounds: see test_drawing."""
+    told_apart([rgb(border) for border, _ in PALETTE])
+
+
+def told_apart(groups: list[Any]) -> None:
     for vision, matrix in VISIONS.items():
         seen = [lab(np.asarray(matrix) @ linear(c)) for c in groups]
         least = min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2))
         assert least > 20, vision
-
-
-def test_the_static_pictures_have_the_same_colours() -> None:
-    known = colours("LIGHT")
-    for i, (border, _) in enumerate(PALETTE):
-        assert border == "#" + "".join(f"{round(255 * c):02x}" for c in known[f"g{i}"])

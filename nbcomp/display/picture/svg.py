@@ -13,16 +13,17 @@ from nbcomp.display.picture.boxes import Box, Drawing, Frame, Wire
 from nbcomp.display.picture.ranks import Point
 from nbcomp.display.visible import escape
 
-# (border, fill) of the groups in turn: the colours of the explorer (extension/src/style.ts), and
-# light tints.
+# (border, fill) of the groups in turn: as far from each other as colours that show on white and on
+# black can be, also for those who see two kinds of light only, and light tints
+# (tests/display/test_colours.py).
 PALETTE = (
-    ("#0780ff", "#e6f2ff"),
-    ("#923107", "#f4eae6"),
-    ("#004332", "#e6ecea"),
-    ("#7d00a6", "#f2e6f6"),
-    ("#be8202", "#f8f2e6"),
-    ("#50386c", "#eeebf0"),
-    ("#8e8e8e", "#f4f4f4"),
+    ("#056af9", "#e6f0fe"),
+    ("#f5670c", "#fef0e7"),
+    ("#0da765", "#e7f6f0"),
+    ("#ae03a6", "#f7e6f6"),
+    ("#d373b8", "#fbf1f8"),
+    ("#c40121", "#f9e6e9"),
+    ("#616161", "#efefef"),
 )
 INK, FAINT, WIRE = "#1f2328", "#57606a", "#808a94"
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
