@@ -20,11 +20,11 @@ from nbcomp.display.text.tables import table as columns
 from nbcomp.display.view.headline import others_words
 from nbcomp.display.view.words import called, count, seconds
 from nbcomp.display.visible import escape, visible
-from nbcomp.tuning.result import Difference, Found, KernelState, State, Tuned
+from nbcomp.tuning.result import EARLY, Difference, Found, KernelState, State, Tuned
 
-HEAD = ("kernel", "trials", "default", "best", "speed-up", "rank correlation")
+HEAD = ("kernel", "trials", "default", "best", "speed-up")
 # Times of a search are of few samples, the best of many: no speed-up until they are compared again.
-END = ("kernel", "trials", "default", "best in the search", "compared at the end", HEAD[-1])
+END = ("kernel", "trials", "default", "best in the search", "compared at the end")
 NOISY = 1.1  # times as long at another time: worth saying
 MATTERS = 1.03  # times as long without it: a step that mattered
 
@@ -36,8 +36,6 @@ def factor(value: float) -> str:
 
 def kernel_cells(state: KernelState) -> tuple[str, ...]:
     """A row of the table of kernels."""
-    rank = "" if math.isnan(state.correlation) else f"{state.correlation:.2f}"
-    rank += "" if math.isnan(state.beyond) else f" ({state.beyond:.2f} beyond the noise)"
     failed = f" ({state.failed} failed)" if state.failed else ""
     return (
         called(visible(state.name), state.calls),
@@ -45,17 +43,29 @@ def kernel_cells(state: KernelState) -> tuple[str, ...]:
         seconds(state.default),
         seconds(state.best),
         factor(state.speedup),
-        rank,
     )
 
 
 def found_cells(kernel: Found) -> tuple[str, ...]:
     """A row of the table of kernels at the end: the speed-up is that of the final comparison."""
-    name, trials, default, best, _, rank = kernel_cells(kernel.state)
+    name, trials, default, best, _ = kernel_cells(kernel.state)
     end = kernel.change or kernel.final
     compared = end.faster if end and math.isfinite(end.median) else "nothing to compare"
     stays = "" if kernel.schedule else ": default stays"
-    return (name, trials, default, best, compared + stays, rank)
+    return (name, trials, default, best, compared + stays)
+
+
+def ranked_words(state: KernelState) -> str:
+    """How well the cost model ranked trials of a kernel that it had not seen; "" if not known."""
+    if math.isnan(state.correlation):
+        return ""
+    words = f"the cost model ranked unseen trials of {visible(state.name)} with a correlation of"
+    words += f" {state.correlation:.2f}"
+    if len(state.points) > EARLY and not math.isnan(state.early):
+        words += f" ({state.early:.2f} after the first {EARLY})"
+    if not math.isnan(state.beyond):
+        words += f", {state.beyond:.2f} where they differ by more than the noise"
+    return words
 
 
 class _Shown:
@@ -112,7 +122,7 @@ class TuneProgress(_Shown):
         return facts
 
     def text(self) -> str:
-        rows = [HEAD[:5], *(kernel_cells(k)[:5] for k in self.state.kernels)]
+        rows = [HEAD, *map(kernel_cells, self.state.kernels)]
         table_ = columns(rows, width(), right=(1, 2, 3, 4), head=True) if len(rows) > 1 else []
         return "\n".join([self.title, *(f"  {f}" for f in self.facts), *table_])
 
@@ -134,11 +144,8 @@ def _plot(kernels: Sequence[KernelState], length: float) -> str:
 
 
 def _kernels(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
-    """The table, without the rank correlation, its last column, where none is known."""
-    if not rows:
-        return ""
-    last = len(head) if any(row[-1] for row in rows) else len(head) - 1
-    return table(head[:last], (row[:last] for row in rows), left=(0,))
+    """The table, if there are rows."""
+    return table(head, rows, left=(0,)) if rows else ""
 
 
 # ------------------------------------------------------------------------------- what was found
@@ -190,6 +197,8 @@ class TuneReport(_Shown):
         trials = f"{count(tuned.trials, 'trial')} in {rate}"
         lost = f", {count(tuned.lost, 'worker')} lost to crashes or time-outs" if tuned.lost else ""
         yield trials + lost
+        if ranked := ranked_words(max(self.states, key=lambda state: len(state.points))):
+            yield ranked
         if tuned.interrupted:
             yield "interrupted: the best until then was kept"
         if tuned.note:
@@ -239,9 +248,8 @@ class TuneReport(_Shown):
 
     def text(self) -> str:
         lines = [self.title, *(fill(f, width(), "  ") for f in self.facts)]
-        lines += columns(
-            [END, *map(found_cells, self.tuned.kernels)], width(), right=(1, 2, 3, 4, 5), head=True
-        )
+        rows = [END, *map(found_cells, self.tuned.kernels)]
+        lines += columns(rows, width(), right=(1, 2, 3, 4), head=True)
         for kernel in self.tuned.kernels:
             if kernel.schedule:
                 lines += ["", f"{visible(kernel.state.name)}: {verdict(kernel)}"]

@@ -10,6 +10,8 @@ from typing import Any
 from nbcomp.measure.timing import Ratio, Timing
 from nbcomp.schedule.language import Schedule
 
+EARLY = 100  # trials after which it is asked, too, how well the model ranks
+
 
 @dataclass(frozen=True)
 class Point:
@@ -50,7 +52,7 @@ class KernelState:
     learned model with measurement, in ranks (NaN: too little measured).  earlier: trials that were
     in the record.  noise: how many times as long one schedule took at another time.  beyond: the
     order the model gives of pairs that differ by more than that, from -1 to 1 (NaN: not known).
-    early: the correlation as it was after the first hundred trials.
+    early: the correlation after the first `EARLY` of them.
     """
 
     name: str

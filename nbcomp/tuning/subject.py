@@ -17,12 +17,11 @@ from nbcomp.schedule.canonical import Canonical
 from nbcomp.schedule.database import Entry
 from nbcomp.schedule.language import Schedule, from_json
 from nbcomp.sizes import is_open
-from nbcomp.tuning.result import KernelState, Point
+from nbcomp.tuning.result import EARLY, KernelState, Point
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.tasks import Task
 
 WORTH = 0.97  # of the default's time: what a schedule must be below to be used
-EARLY = 100  # trials after which it is asked how well the model ranks
 PATIENT = 16  # trials without a better one that halve a kernel's claim to the next
 
 
