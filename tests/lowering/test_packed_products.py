@@ -58,6 +58,24 @@ def test_it_is_for_some_rows(rows: int, count: int) -> None:
     assert packed(nbcomp.compile(model, x)) == count
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("wide", [96, 113, 200])
+def test_rows_that_differ_from_call_to_call(dtype: Any, wide: int) -> None:
+    """Whole tiles of them, then smaller ones."""
+    rng = np.random.default_rng(wide)
+    model = Block(70, wide, dtype)
+    spec = nbcomp.f32 if dtype == np.float32 else nbcomp.f64
+    made = nbcomp.compile(model, spec["n", 70])
+    assert packed(made) == 2
+    for rows in (4, 5, 7, 8, 21, 64, 130, 1024):
+        x = rng.standard_normal((rows, 70)).astype(dtype)
+        assert close(made(x), model(x)), rows
+    stack = nbcomp.compile(model, spec[2, "n", 70])
+    for rows in (2, 3, 9, 50):
+        x = rng.standard_normal((2, rows, 70)).astype(dtype)
+        assert close(stack(x), model(x)), rows
+
+
 def test_left_out_weights_are_read_as_they_are() -> None:
     model, x = Block(64, 96, np.float32), np.ones((8, 64), np.float32)
     made = compile_for("llvm", Options(without=frozenset({"pack_products"})))(model, x)

@@ -49,10 +49,10 @@ def pack_products(graph: Graph) -> Graph:
 
 def _packed(node: Node, inputs: tuple[Node, ...]) -> Node | None:
     """A product with its weights packed; None where it stays as it is."""
-    if not isinstance(node.op, Contract) or is_open(node.shape) or len(node.shape) < 2:
+    if not isinstance(node.op, Contract) or len(node.shape) < 2:
         return None
     if node.op.narrow:
-        return _narrow(node, inputs)
+        return None if is_open(node.shape) else _narrow(node, inputs)
     weight = _weight(node, inputs)
     kind: Any = REGISTRY["matmul_packed"]
     return None if weight is None else kind.packing(inputs[0], weight)
