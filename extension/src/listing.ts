@@ -140,7 +140,7 @@ export class Listing {
     ]);
     const longest = this.rows.reduce((n, row) => Math.max(n, this.line(row).length), 0);
     this.spacer.style.height = `${this.rows.length * ROW}px`;
-    this.spacer.style.minWidth = `calc(${longest + 2}ch + 96px)`;
+    this.spacer.style.minWidth = `calc(${longest + 2}ch + 110px)`;
     this.active = Math.min(this.active, Math.max(0, this.rows.length - 1));
     this.redraw();
   }

@@ -130,7 +130,7 @@ ${GROUPS.join('\n')}
 .nbx-overview li { display: flex; gap: 8px; margin: 0 0 4px; align-items: baseline; }
 .nbx-swatch { align-self: center; min-width: 15px; height: 14px; padding: 0 3px; border-radius: 3px; border: 1.5px solid var(--nbx-g); background: color-mix(in srgb, var(--nbx-g) 18%, transparent); font-size: 10px; line-height: 11px; text-align: center; font-weight: 600; }
 .nbx-number { flex: none; width: 34px; padding-right: 4px; text-align: right; color: var(--nbx-faint); font-size: 11px; user-select: none; font-variant-numeric: tabular-nums; }
-.nbx-origin { opacity: 0.85; }
+.nbx-origin { width: 48px; }
 .nbx-heat { flex: none; width: 48px; margin-left: 4px; padding-right: 5px; position: relative; text-align: right; font-size: 10.5px; user-select: none; color: var(--nbx-ink); }
 .nbx-heat::before { content: ''; position: absolute; left: 0; top: 2px; bottom: 2px; width: var(--nbx-share, 0%); background: color-mix(in srgb, var(--nbx-g1) 30%, transparent); border-left: 2px solid var(--nbx-g1); border-radius: 1px 2px 2px 1px; }
 .nbx-heat:empty::before { display: none; }

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nbcomp.display.html.style import MARKS
 from nbcomp.display.picture.svg import PALETTE
 
 STYLE = Path(__file__).resolve().parents[2] / "extension" / "src" / "style.ts"
@@ -89,6 +90,12 @@ def test_kernels_can_be_told_apart(theme: str) -> None:
 def test_kernels_of_static_pictures_can_be_told_apart() -> None:
     """Which are the same on light and dark grounds: see test_drawing."""
     told_apart([rgb(border) for border, _ in PALETTE])
+
+
+@pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
+def test_marks_of_the_static_form_can_be_read_on_any_ground(ground: str) -> None:
+    """No colour has 4.5 on both: on white it would be darker than it has to be on black."""
+    assert all(contrast(rgb(colour), rgb(ground)) > 4.25 for colour in MARKS.values())
 
 
 def told_apart(groups: list[Any]) -> None:

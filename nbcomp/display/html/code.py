@@ -6,7 +6,7 @@ import keyword
 import re
 from collections.abc import Sequence
 
-from nbcomp.display.html.style import FAINT, PRE
+from nbcomp.display.html.style import FAINT, MARKS, PRE
 from nbcomp.display.visible import escape
 
 _LOOP = "kernel|for|parallel|vector|unroll|if|else|while|alloc|call"
@@ -24,8 +24,8 @@ _MARKS = {
     "c": (f'<i style="color:{FAINT}">', "</i>"),
     "k": ("<b>", "</b>"),
     "s": ('<span style="color:var(--jp-mirror-editor-string-color,#b8860b)">', "</span>"),
-    "a": ('<span style="color:#2a9d57">', "</span>"),
-    "d": ('<span style="color:#d1604f">', "</span>"),
+    "a": (f'<span style="color:{MARKS["applied"]}">', "</span>"),
+    "d": (f'<span style="color:{MARKS["missed"]}">', "</span>"),
 }
 
 

@@ -24,6 +24,7 @@ INDENT = f"margin:2px 0 8px 4px;padding-left:12px;border-left:1px solid {RULE}"
 # A bar beside the headline; the words say the same.
 STATUS = {"faster": "#009e73", "same": "#8c959f", "slower": "#d55e00", "wrong": "#cf222e"}
 
-# Signs and colours (Okabe and Ito) of what was done, was not, and what is so: told apart by shape.
+# Signs and colours (the hues of Okabe and Ito) of what was done, was not, and what is so: told
+# apart by shape.  As dark as they are light: small words can be read on white and on black.
 SIGNS = {"applied": "✓", "missed": "✗", "analysis": "·"}
-MARKS = {"applied": "#009e73", "missed": "#d55e00", "analysis": "#8c959f"}
+MARKS = {"applied": "#008b65", "missed": "#c85800", "analysis": "#737a82"}
