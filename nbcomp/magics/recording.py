@@ -79,8 +79,10 @@ def _in_words(value: object) -> str:
 
 def in_parts(function: Any) -> Unsupported:
     """What there is to say of a function with graph breaks: the first, and how many more."""
-    first, *more = function.breaks
-    others = f", and at lines {', '.join(str(b.location.line) for b in more)}" if more else ""
+    first = function.breaks[0]
+    lines = sorted({b.location.line for b in function.breaks})
+    lines.remove(first.location.line)
+    others = f", and at line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}" if lines else ""
     graphs = len(function.parts.compiled)
     return Unsupported(
         f"it runs in parts, {graphs} of them compiled: Python goes on at line"

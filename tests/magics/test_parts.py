@@ -158,3 +158,13 @@ def test_checking_leaves_everything_as_one_call_does(data: Any) -> None:
     assert value == pytest.approx(200 + 1 + 1 + 100 + once.sum())
     after = np.random.default_rng(0).standard_normal(6)[3:]
     np.testing.assert_array_equal(names["rng"].standard_normal(3), after)
+
+
+def test_lines_where_python_goes_on_are_named_once(data: Any) -> None:
+    data.value(
+        "%%compile --no-bench\ndef g(v):\n    w = v * 2\n    if float(w.sum()) > float(v.sum()):\n"
+        "        print('more')\n    return w + 1\ng(x)"
+    )
+    said = " ".join(data.last.headline.split())
+    assert "Python goes on at line 4, and at line 5;" in said
+    assert "<code>float(w.sum())</code>" in data.last.html()

@@ -9,6 +9,7 @@ from nbcomp.display.html.blocks import (
     fold,
     image,
     paragraph,
+    prose,
     root,
     rows,
     section,
@@ -81,7 +82,7 @@ def explanation(
 
 def _headline(view: View) -> str:
     colour = STATUS.get(view.status, "#8c959f")
-    facts = "".join(f"<br>\n{escape(s)}" for s in view.sentences)
+    facts = "".join(f"<br>\n{prose(s)}" for s in view.sentences)
     style = f"margin:2px 0 8px;padding:2px 0 2px 10px;border-left:4px solid {colour}"
     head = f'<p style="{style}"><b style="font-size:14px">{escape(view.title)}</b>{facts}</p>'
     return head + stale(view)
