@@ -25,7 +25,8 @@ from nbcomp.graph.op import Constant, Input
 from nbcomp.ops.operand import Length
 from nbcomp.record import Location, Remark
 from nbcomp.runtime.plan import WHOLE, Guard, Source, ValueGuard
-from nbcomp.sizes import hint, is_open
+from nbcomp.settling import has_sizes
+from nbcomp.sizes import Symbol, hint, is_open, symbols_of
 from nbcomp.types import TensorType, contiguous_strides
 
 # By the place of an array: the names of lengths that are left open, by their axes.
@@ -193,7 +194,14 @@ class Session:
             return node.op.value
         self._spend(node)
         values = [r.value for r in reads if r is not None]
-        return evaluate(Graph("", tuple(inputs), (node,)), values)[node]
+        return evaluate(Graph("", tuple(inputs), (node,)), values, self._fixed(node))[node]
+
+    def _fixed(self, node: Node) -> dict[Symbol, int]:
+        """The open lengths, if a node is made with some: from then on they are not open."""
+        if not self.sizes or not any(has_sizes(n.op) for n in topological([node])):
+            return {}
+        sizes = self.sizes.values()
+        return {symbol: operator.index(size) for size in sizes for symbol in symbols_of(size)}
 
     def _spend(self, node: Node) -> None:
         """Note what a value costs that is computed while compiling.  Raises LongLoop beyond the

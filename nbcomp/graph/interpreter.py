@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,13 @@ def interpret(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     return [values[n] for n in graph.outputs]
 
 
-def evaluate(graph: Graph, arrays: Sequence[Any]) -> dict[Node, Any]:
-    """The value of every node."""
+def evaluate(
+    graph: Graph, arrays: Sequence[Any], known: Lengths = MappingProxyType({})
+) -> dict[Node, Any]:
+    """The value of every node.  known: lengths that are open, and that no input tells."""
     values: dict[Node, Any] = {}
     position = {node: i for i, node in enumerate(graph.inputs)}
-    lengths = lengths_in(graph, arrays)
+    lengths = {**known, **lengths_in(graph, arrays)}
     with np.errstate(all="ignore"):
         for node in graph.nodes:
             if isinstance(node.op, Input):

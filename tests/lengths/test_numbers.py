@@ -187,3 +187,18 @@ def test_a_number_that_is_needed_is_left_alone_after_a_few() -> None:
     for i in range(8):
         np.testing.assert_array_equal(f(x, i), x * 2 * i)
     assert not f.lengths
+
+
+def known_element(n: Any) -> Any:
+    b = np.zeros(2 * n, bool)
+    b[n - 1] = True
+    if b[n + 1]:
+        return 7
+    return 5 if b[n - 1] else 6
+
+
+@pytest.mark.parametrize("way", [nbcomp.jit, nbcomp.script])
+def test_elements_that_are_known_while_compiling(way: Any) -> None:
+    """At places and in arrays whose lengths are open from the second call on."""
+    compiled = way(known_element)
+    assert [compiled(n) for n in (4, 6, 8, 3)] == [known_element(n) for n in (4, 6, 8, 3)]

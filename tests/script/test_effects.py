@@ -561,7 +561,7 @@ def lazily_generated(x):
     return list(parts)
 
 
-@left
+@joined
 def deleted_variable(x):
     k = 2
     g = lambda v: v * k  # noqa: F821
@@ -606,12 +606,12 @@ def _careful(x):
         return x * 100
 
 
-@left
+@joined
 def helper_that_catches(x):
     return _careful(x)
 
 
-@left
+@joined
 def index_of_values(x):
     path = [int(x.argmax())]
     return path
@@ -666,7 +666,7 @@ def class_attribute(x):
     return x * Box.v
 
 
-@left
+@joined
 def kinds_of_results(x):
     if x.sum() > 0:
         return x, 1

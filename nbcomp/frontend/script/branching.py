@@ -16,17 +16,22 @@ import numpy as np
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, symbol
-from nbcomp.frontend.result import OfTag, Varied
+from nbcomp.frontend.result import Chosen, OfTag, Varied
 from nbcomp.frontend.script.contents import Contents, tracers
 from nbcomp.frontend.script.entries import State, unchanged
 from nbcomp.frontend.script.heap import Held, reach
+from nbcomp.frontend.script.subgraphs import (
+    boundary,
+    needed,
+    outer_nodes,
+    results_of,
+    subgraph,
+)
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import MixedBool, Tracer, read
 from nbcomp.graph.branches import If
-from nbcomp.graph.control import Result
-from nbcomp.graph.ir import Graph, Node, apply, topological
-from nbcomp.graph.op import Constant, Input
+from nbcomp.graph.ir import Node, apply, topological
 from nbcomp.ops.operand import cast, constant
 from nbcomp.record import Location
 from nbcomp.types import BOOL, FLOAT64, INT64, TensorType
@@ -93,6 +98,51 @@ class Choice:
             self.sources[merged.index] = {s for t in storages for s in t.sharing()}
         return merged
 
+    def returned(self, a: Any, b: Any) -> Any:
+        """What is returned: of one kind where the ways meet, or, where the program ends with them,
+        whatever was returned on the way that was taken."""
+        before = len(self.pairs), dict(self.sources)
+        try:
+            merged = self.value(a, b, RETURNED)
+        except Unsupported:
+            if not self.ends:
+                raise
+            merged = None
+        if merged is not None and not (self.ends and isinstance(merged, Undecided)):
+            return merged
+        self.sources = before[1]
+        del self.pairs[before[0] :]
+        self.pairs.append((constant(np.asarray(0)), constant(np.asarray(1))))
+        which = Merged(len(self.pairs) - 1, True, int)
+        sides = [self.on_one_way(value, k) for k, value in enumerate((a, b))]
+        torn = next((s for s in sides if isinstance(s, Undecided)), None)
+        return torn or Chosen(which, tuple(sides))
+
+    def on_one_way(self, value: Any, side: int) -> Any:
+        """A value that is there on one way, among results that are 0 on the other."""
+        if isinstance(value, Chosen):
+            value = value.which, value.values
+            parts = self.on_one_way(value, side)
+            return parts if isinstance(parts, Undecided) else Chosen(*parts)
+        if isinstance(value, tuple):
+            parts = [self.on_one_way(v, side) for v in value]
+            torn = next((p for p in parts if isinstance(p, Undecided)), None)
+            return torn or tuple.__new__(type(value), parts)
+        if value is None or type(value) in (str, *PYTHON):
+            return value
+        found = traced(value, self.seen[side])
+        if isinstance(value, Varied) and (told := _told(value)):
+            parts = [self.on_one_way(self.session.tracer(n), side) for n in told]
+            return Merged(parts[0].index, True, None, parts[1].index)
+        if found is None:
+            return self._torn(RETURNED, value, None)
+        node, (scalar, python) = found
+        if python is MixedBool:
+            return self._torn(RETURNED, value, None)
+        nothing = constant(np.zeros(node.shape, node.type.dtype))
+        self.pairs.append((node, nothing) if side == 0 else (nothing, node))
+        return Merged(len(self.pairs) - 1, scalar, python)
+
     def _pair(self, a: tuple[Node, Any], b: tuple[Node, Any], name: str) -> Any:
         (one, kind), (other, kind2) = a, b
         scalars = kind[0] and kind2[0]
@@ -158,70 +208,6 @@ class Choice:
         ]
         made = apply(If(*graphs), test, *operands)
         return results_of(made)
-
-
-def results_of(node: Node) -> list[Node]:
-    """The results of a control node."""
-    types: Sequence[TensorType] = node.op.results()  # type: ignore[attr-defined]
-    return [apply(Result(k, t), node) for k, t in enumerate(types)]
-
-
-def boundary(outputs: Sequence[Node], outer: set[Node]) -> list[Node]:
-    """What some nodes read of what was there before, and of what the function is given."""
-    found: dict[Node, None] = {}
-    seen: set[Node] = set()
-    stack = list(outputs)
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node.op, Constant) and not node.shape:
-            continue
-        if node in outer or isinstance(node.op, Input):
-            found[node] = None
-        else:
-            stack.extend(node.inputs)
-    return list(found)
-
-
-def subgraph(name: str, operands: Sequence[Node], outputs: Sequence[Node]) -> Graph:
-    """The nodes between operands and outputs as a graph of its own."""
-    new: dict[Node, Node] = {}
-    for k, node in enumerate(operands):
-        new[node] = Node(Input(k, node.type), (), node.type, node.location, node.name, node.weak)
-    inputs = tuple(new.values())
-    for node in topological_from(outputs, set(operands)):
-        if node not in new:
-            new[node] = replace(node, inputs=tuple(new[i] for i in node.inputs))
-    return Graph(name, inputs, tuple(new[n] for n in outputs))
-
-
-def topological_from(outputs: Sequence[Node], stop: set[Node]) -> Iterable[Node]:
-    """Operands before users, without what is behind `stop`."""
-    done: set[Node] = set()
-    stack = [(n, False) for n in reversed(outputs)]
-    while stack:
-        node, expanded = stack.pop()
-        if node in done:
-            continue
-        if expanded or node in stop:
-            done.add(node)
-            yield node
-        else:
-            stack.append((node, True))
-            stack.extend((i, False) for i in node.inputs)
-
-
-def outer_nodes(contents: Contents) -> set[Node]:
-    """All that was computed before."""
-    roots = [r.node for r in contents.session.reads.values()]
-    for leaf in contents.heap.leaves:
-        if type(leaf) is Tracer:
-            roots += [leaf._place.storage.node, leaf._place.read()]
-        elif type(leaf) is Number:
-            roots.append(leaf._node)
-    return set(topological(roots))
 
 
 def traced(
@@ -298,6 +284,11 @@ def placed(
     session: Session, value: Any, results: Sequence[Node], name: str, made: dict[int, Storage]
 ) -> Any:
     """A merged value as the program sees it; its storage is noted in `made`."""
+    if isinstance(value, Chosen):
+        which, values = (
+            placed(session, v, results, name, made) for v in (value.which, value.values)
+        )
+        return Chosen(which, values)
     if isinstance(value, tuple):
         parts = (placed(session, v, results, name, made) for v in value)
         return tuple.__new__(type(value), parts)
@@ -337,12 +328,6 @@ def truth_of(session: Session, value: Any) -> Node | None:
     return cast(read(flat), BOOL)
 
 
-def needed(session: Session, checks: Sequence[Node], outputs: Sequence[Node]) -> None:
-    """Refuse a check inside control flow over arrays that no result depends on."""
-    if checks and not set(checks) <= set(topological(outputs)):
-        raise Unsupported("a check that no result depends on, in control flow over arrays", here())
-
-
 def choose(
     session: Session,
     test: Node,
@@ -375,7 +360,7 @@ def choose(
     (yes, a, wrote, held), (no, b, wrote_too, held_too) = found
     names = [n for n in yes if n in no]
     merged = {n: choice.value(yes[n], no[n], n) for n in names}
-    value = choice.value(a, b, RETURNED)
+    value = choice.returned(a, b)
     old = before.heap.before
     states = {
         h: choice.state(h, held.get(h, old[h]), held_too.get(h, old[h]))

@@ -98,7 +98,8 @@ def statement_code(
         else []
     )
     name = source.name if source.name.isidentifier() else "lambda_"
-    function = _function(name, parameters, [*outside, *never, node, *back])
+    # Under another name, which the statement does not use: its own it may call.
+    function = _function("nbcomp_statement", parameters, [*outside, *never, node, *back])
     around = _function("nbcomp_around", shared, [function])
     for part in (function, around, *outside, *never, *back):
         ast.copy_location(part, node)
@@ -106,7 +107,7 @@ def statement_code(
     code = compile(ast.Module([around], []), source.file, "exec")
     for _ in range(2):
         code = next(c for c in code.co_consts if isinstance(c, types.CodeType))
-    return code
+    return code.replace(co_name=name, co_qualname=name)
 
 
 def _function(name: str, parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:

@@ -1,16 +1,19 @@
-"""Conditions inside expressions: `a if t else b`, `and`, `or`, `not`, chains of comparisons.
+"""Conditions inside expressions: `a if t else b`, `and`, `or`, `not`, chains of comparisons; and
+Python's functions of numbers.
 
-They are rewritten into calls of an `Asker`, which knows what to do where the truth of something is
-known at run time only.  Knows Python's syntax; what is done is the asker's business.
+They are rewritten into calls of an `Asker`, which knows what to do where the truth of something, or
+a number, is known at run time only.  Knows Python's syntax; what is done is the asker's business.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 ASKER = "nbcomp_asks"  # the name under which a rewritten statement finds its asker
@@ -44,6 +47,14 @@ class Asker(ABC):
     def negated(self, value: Any) -> Any:
         """`not value`"""
 
+    @abstractmethod
+    def number(self, function: Any, *args: Any) -> Any:
+        """A call of what may be one of Python's functions of numbers."""
+
+    def given_back(self, value: Any = None) -> GivenBack:
+        """What a `return` within a statement gives."""
+        return GivenBack(value)
+
     def conjunction(self, first: Any, *later: Callable[[], Any]) -> Any:
         """`first and later() and …`"""
         if not later:
@@ -67,8 +78,42 @@ class Asker(ABC):
         return self.choose(first, lambda: self.chain(right, *pairs[2:]), lambda: first)
 
 
+@dataclass(frozen=True, eq=False)
+class GivenBack:
+    """The value of a `return` within a statement that is run as a whole."""
+
+    value: Any
+
+
+NUMBERS: tuple[Any, ...] = (int, float, *(f for f in vars(math).values() if callable(f)))
+NUMBER_NAMES = {f.__name__ for f in NUMBERS}
+
+# Statements with statements in them that are run as a whole.
+WHOLE = (ast.Try, ast.TryStar, ast.With, ast.Match)
+
+
 class _Rewriter(ast.NodeTransformer):
     changed = False
+
+    def __init__(self, node: ast.stmt) -> None:
+        self.returns = isinstance(node, WHOLE)  # of the function, not of one made in it
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        return self._ask(node, "number", node.func, *node.args) if _of_numbers(node) else node
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        self.generic_visit(node)
+        if self.returns:
+            given = [] if node.value is None else [node.value]
+            node.value = self._ask(node, "given_back", *given)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        outer, self.returns = self.returns, False
+        self.generic_visit(node)
+        self.returns = outer
+        return node
 
     def _ask(self, node: ast.expr | ast.stmt, method: str, *args: ast.expr) -> ast.expr:
         self.changed = True
@@ -118,6 +163,14 @@ class _Rewriter(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(ast.With([item], body), node))
 
 
+def _of_numbers(node: ast.AST) -> bool:
+    """Whether this may be a call of `int`, `float` or a function of `math`, by its name."""
+    match node:
+        case ast.Call(ast.Name(name) | ast.Attribute(ast.Name(), name), [_, *_], []):
+            return name in NUMBER_NAMES and not any(isinstance(a, ast.Starred) for a in node.args)
+    return False
+
+
 def later(node: ast.expr) -> ast.expr:
     """An expression that is evaluated when it is asked for."""
     arguments = ast.arguments([], [], None, [], [], None, [])
@@ -126,13 +179,13 @@ def later(node: ast.expr) -> ast.expr:
 
 def rewritten(node: ast.stmt) -> tuple[ast.stmt, bool]:
     """The statement with its conditions as calls, and whether it has any."""
-    kinds = ast.IfExp | ast.BoolOp | ast.Compare | ast.Not | ast.Try | ast.TryStar | ast.With
+    kinds = (ast.IfExp, ast.BoolOp, ast.Compare, ast.Not, *WHOLE)
     parts = list(ast.walk(node))
-    if not any(isinstance(n, kinds) for n in parts):
+    if not any(isinstance(n, kinds) or _of_numbers(n) for n in parts):
         return node, False
     if any(isinstance(n, ast.NamedExpr) for n in parts):
         return node, False  # what it assigns would stay inside
-    rewriter = _Rewriter()
+    rewriter = _Rewriter(node)
     return rewriter.visit(copied(node)), rewriter.changed
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,15 @@ from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.script.branching import Undecided, choose, truth_of
 from nbcomp.frontend.script.closures import Cells, check_names, statement_code
-from nbcomp.frontend.script.conditions import ASKER, rewritten
-from nbcomp.frontend.script.loops import has_jumps
+from nbcomp.frontend.script.conditions import ASKER, NUMBERS, WHOLE, GivenBack, rewritten
+from nbcomp.frontend.script.loops import has_jumps, jumps_out
 from nbcomp.frontend.script.region import free_names
 from nbcomp.frontend.script.rounds import JUMPS, Rounds, RunTimeJump
 from nbcomp.frontend.script.source import Source, names_in, source_of
 from nbcomp.frontend.script.values import NotElements
-from nbcomp.frontend.script.writing import write_region
+from nbcomp.frontend.script.writing import write_call, write_region
 from nbcomp.frontend.session import Session
+from nbcomp.frontend.tracer import Tracer, read
 from nbcomp.frontend.unrolled import LongLoop, about_caches
 from nbcomp.graph.ir import at
 
@@ -239,6 +240,17 @@ class Interpreter(Rounds):
 
         return run
 
+    def number(self, function: Any, *args: Any) -> Any:
+        if function in NUMBERS and any(map(self._at_run_time, args)):
+            with suppress(NotElements), at(here()):
+                return write_call(self.session, function, args)
+        return function(*args)
+
+    def _at_run_time(self, value: Any) -> bool:
+        """Whether this is a number that depends on what is in arrays."""
+        scalar = type(value) is Tracer and (value._scalar or not value._type.shape)
+        return scalar and self.session.known(read(value)) is None
+
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Around statements whose errors the program may catch: those of nbcomp are kept."""
@@ -266,15 +278,29 @@ class Interpreter(Rounds):
         return self._call(statement, [])
 
     def execute(self, node: ast.stmt) -> None:
-        """A statement without control flow."""
+        """A statement that is run as a whole."""
+        self._check_jumps(node)
         assigned = sorted(names_in([node]).assigned)
         own = [n for n in assigned if n not in self.cells.all]
         values = self._call(node, own)
+        if type(values) is GivenBack:
+            raise Returned(values.value)
         if isinstance(node, ast.Delete):
             for name in own:
                 self.env.pop(name, None)
         elif values is not None:
             self.env.update(zip(own, values, strict=True))
+
+    def _check_jumps(self, node: ast.stmt) -> None:
+        """Raise `Unsupported` for jumps out of a statement that is run as a whole."""
+        if not isinstance(node, WHOLE):
+            return
+        kind = type(node).__name__.lower().replace("trystar", "try")
+        hint = "put it after the statement"
+        if jumps_out(node):
+            raise Unsupported(f"a jump of a loop inside `{kind}`", self.source.at(node), hint)
+        if names_in([node]).jumps and not rewritten(node)[1]:
+            raise Unsupported(f"`return` and `:=` inside `{kind}`", self.source.at(node), hint)
 
     def _call(self, node: ast.stmt, results: list[str]) -> Any:
         """Run a statement as the body of a function of the variables it uses.

@@ -504,16 +504,16 @@ def _holds_loop(node: ast.AST) -> bool:
 
 def has_jumps(node: ast.For | ast.While | ast.If) -> bool:
     """Whether a statement has a break or continue that is not of a loop in it."""
-    stack: list[ast.AST] = list(node.body)
-    if isinstance(node, ast.If):
-        stack += node.orelse
-    while stack:
-        n = stack.pop()
-        if isinstance(n, ast.Break | ast.Continue):
-            return True
-        if not isinstance(n, ast.For | ast.While | ast.FunctionDef):
-            stack.extend(ast.iter_child_nodes(n))
-    return False
+    body = [*node.body, *(node.orelse if isinstance(node, ast.If) else [])]
+    return any(map(jumps_out, body))
+
+
+def jumps_out(node: ast.AST) -> bool:
+    """Whether a piece of a program is, or has, a jump of a loop around it."""
+    if isinstance(node, ast.For | ast.While | ast.FunctionDef):
+        return False
+    inside = ast.iter_child_nodes(node)
+    return isinstance(node, ast.Break | ast.Continue) or any(map(jumps_out, inside))
 
 
 def _endless(node: ast.While, stmts: list[Stmt]) -> bool:

@@ -16,19 +16,21 @@ from nbcomp.errors import Unsupported
 from nbcomp.frontend.script.branching import (
     Env,
     Undecided,
-    boundary,
     described,
     link,
     mixed,
-    needed,
-    outer_nodes,
-    results_of,
-    subgraph,
     traced,
 )
 from nbcomp.frontend.script.contents import Contents
 from nbcomp.frontend.script.entries import unchanged
 from nbcomp.frontend.script.heap import Slot
+from nbcomp.frontend.script.subgraphs import (
+    boundary,
+    needed,
+    outer_nodes,
+    results_of,
+    subgraph,
+)
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import MixedBool, Tracer

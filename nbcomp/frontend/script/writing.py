@@ -7,11 +7,12 @@ Knows regions and tracers; nothing of how an element is computed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.location import here
 from nbcomp.frontend.number import length
 from nbcomp.frontend.result import Chosen, OfTag, Varied
 from nbcomp.frontend.script.assignments import Restart
@@ -39,6 +40,7 @@ from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer
 from nbcomp.graph.ir import Node
 from nbcomp.loop.grammar import Affine, const
+from nbcomp.record import Location
 from nbcomp.sizes import Size
 
 MANY_RESTARTS = 64
@@ -69,11 +71,13 @@ def write_region(
     needed: set[str],
     last: bool,
     outermost: bool = False,
+    always: bool = False,
 ) -> Written | None:
     """Write as many of the statements as can be as one kernel; None if there is no loop in them.
 
     needed: variables that are read after these statements.  last: whether the function ends with
-    them.  outermost: whether it is the one that was compiled, whose value the caller gets.
+    them.  outermost: whether it is the one that was compiled, whose value the caller gets.  always:
+    also without a loop.
     """
     learnt: Region | None = None
     count = len(body)
@@ -85,7 +89,7 @@ def write_region(
             region.wide, region.result_ways = learnt.wide, learnt.result_ways
         try:
             done = _write(region, body[:count])
-            if not any(map(_worth, body[:done])):
+            if not done or not (always or _are_worth(body[:done])):
                 return None
             if done == count:
                 return _finish(region, body, count, needed, last, outermost)
@@ -97,6 +101,30 @@ def write_region(
             continue
         count = done
     raise Unsupported("the types of variables do not settle")
+
+
+def write_call(session: Session, function: Any, args: Sequence[Any]) -> Any:
+    """The value of a function of numbers, such as `int` or `math.sqrt`, of numbers known at run
+    time: a kernel of its own.  Raises NotElements where it cannot be."""
+    names = [f"number_{k}" for k in range(len(args))]
+    call = ast.Call(ast.Name("function", ast.Load()), [ast.Name(n, ast.Load()) for n in names], [])
+    place = here() or Location("", 1)
+    value = ast.Return(call)
+    for node in ast.walk(value):
+        if "lineno" in node._attributes:
+            spans = place.line, place.column, place.end_line or place.line, place.end_column
+            node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = spans  # type: ignore[attr-defined]
+    node = ast.Lambda(ast.arguments([], [], None, [], [], None, []), call)
+    source = Source(ast.copy_location(node, call), place.file, function.__name__)
+    env = {"function": function, **dict(zip(names, args, strict=True))}
+    written = write_region(session, source, [value], env, _no_name, {}, set(), True, always=True)
+    if written is None:
+        raise NotElements(f"{function.__name__}() of such numbers")
+    return written.value
+
+
+def _no_name(name: str) -> Any:
+    raise NameError(f"name {name!r} is not defined")
 
 
 def _write(region: Region, body: list[ast.stmt]) -> int:
@@ -118,11 +146,19 @@ def _write(region: Region, body: list[ast.stmt]) -> int:
     return len(body)
 
 
-def _worth(stmt: ast.stmt) -> bool:
-    """Whether a statement is better in a kernel: one with a loop, or a change of an element."""
-    for node in ast.walk(stmt):
-        if isinstance(node, ast.For | ast.While | ast.GeneratorExp):
-            return True
+def _are_worth(stmts: list[ast.stmt]) -> bool:
+    """Whether statements are better in a kernel: with a loop, or a change of an element.  The loops
+    of functions that are made in them count where these are called."""
+    called = names_in([s for s in stmts if not isinstance(s, ast.FunctionDef)]).read
+    return any(
+        _is_worth(s) and not (isinstance(s, ast.FunctionDef) and s.name not in called)
+        for s in stmts
+    )
+
+
+def _is_worth(stmt: ast.stmt) -> bool:
+    if any(isinstance(n, ast.For | ast.While | ast.GeneratorExp) for n in ast.walk(stmt)):
+        return True
     targets = stmt.targets if isinstance(stmt, ast.Assign) else []
     targets = [stmt.target] if isinstance(stmt, ast.AugAssign) else targets
     return any(isinstance(t, ast.Subscript) for t in targets)

@@ -1,0 +1,90 @@
+"""Parts of a graph that control flow owns: what they read of what was there before, and results.
+
+Knows graphs and what a session has read; not how values meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from nbcomp.errors import Unsupported
+from nbcomp.frontend.location import here
+from nbcomp.frontend.number import Number
+from nbcomp.frontend.script.contents import Contents
+from nbcomp.frontend.session import Session
+from nbcomp.frontend.tracer import Tracer
+from nbcomp.graph.control import Result
+from nbcomp.graph.ir import Graph, Node, apply, topological
+from nbcomp.graph.op import Constant, Input
+from nbcomp.types import TensorType
+
+
+def results_of(node: Node) -> list[Node]:
+    """The results of a control node."""
+    types: Sequence[TensorType] = node.op.results()  # type: ignore[attr-defined]
+    return [apply(Result(k, t), node) for k, t in enumerate(types)]
+
+
+def boundary(outputs: Sequence[Node], outer: set[Node]) -> list[Node]:
+    """What some nodes read of what was there before, and of what the function is given."""
+    found: dict[Node, None] = {}
+    seen: set[Node] = set()
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node.op, Constant) and not node.shape:
+            continue
+        if node in outer or isinstance(node.op, Input):
+            found[node] = None
+        else:
+            stack.extend(node.inputs)
+    return list(found)
+
+
+def subgraph(name: str, operands: Sequence[Node], outputs: Sequence[Node]) -> Graph:
+    """The nodes between operands and outputs as a graph of its own."""
+    new: dict[Node, Node] = {}
+    for k, node in enumerate(operands):
+        new[node] = Node(Input(k, node.type), (), node.type, node.location, node.name, node.weak)
+    inputs = tuple(new.values())
+    for node in topological_from(outputs, set(operands)):
+        if node not in new:
+            new[node] = replace(node, inputs=tuple(new[i] for i in node.inputs))
+    return Graph(name, inputs, tuple(new[n] for n in outputs))
+
+
+def topological_from(outputs: Sequence[Node], stop: set[Node]) -> Iterable[Node]:
+    """Operands before users, without what is behind `stop`."""
+    done: set[Node] = set()
+    stack = [(n, False) for n in reversed(outputs)]
+    while stack:
+        node, expanded = stack.pop()
+        if node in done:
+            continue
+        if expanded or node in stop:
+            done.add(node)
+            yield node
+        else:
+            stack.append((node, True))
+            stack.extend((i, False) for i in node.inputs)
+
+
+def outer_nodes(contents: Contents) -> set[Node]:
+    """All that was computed before."""
+    roots = [r.node for r in contents.session.reads.values()]
+    for leaf in contents.heap.leaves:
+        if type(leaf) is Tracer:
+            roots += [leaf._place.storage.node, leaf._place.read()]
+        elif type(leaf) is Number:
+            roots.append(leaf._node)
+    return set(topological(roots))
+
+
+def needed(session: Session, checks: Sequence[Node], outputs: Sequence[Node]) -> None:
+    """Refuse a check inside control flow over arrays that no result depends on."""
+    if checks and not set(checks) <= set(topological(outputs)):
+        raise Unsupported("a check that no result depends on, in control flow over arrays", here())
