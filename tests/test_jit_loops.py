@@ -226,9 +226,9 @@ def test_numbers_that_vary_are_the_loops_own(function: Any, calls: Any) -> None:
 def test_a_sieve_is_a_loop_however_much_of_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     computed = []  # elements, while compiling
 
-    def counted(graph: Graph, values: Any) -> Any:
+    def counted(graph: Graph, values: Any, *known: Any) -> Any:
         computed.append(sum(n.type.size for n in graph.nodes))
-        return evaluate(graph, values)
+        return evaluate(graph, values, *known)
 
     monkeypatch.setattr(session, "evaluate", counted)
     f = nbcomp.jit(sieve)
