@@ -75,6 +75,20 @@ def set_threads(count: int | None) -> None:
         _wanted = None if count is None else operator.index(count)
 
 
+def processor_seconds() -> float:
+    """Seconds that the calling thread and the workers have spent on processors, up to now.
+
+    By the clock of each thread, where the system has such clocks.  That of the process is behind by
+    some milliseconds for what runs on other cores.
+    """
+    clock_of = getattr(time, "pthread_getcpuclockid", None)
+    if clock_of is None:
+        return time.process_time()
+    workers = [thread.ident for thread in _threads if thread.is_alive()]
+    idents = [threading.get_ident(), *(ident for ident in workers if ident is not None)]
+    return sum(time.clock_gettime(clock_of(ident)) for ident in idents)
+
+
 def attach(native: Library) -> None:
     """Let a freshly compiled library start the pool by itself."""
     native.connect(start_pool=start)

@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbcomp.runtime.pool import processor_seconds
+
 SAMPLE = 1e-4  # seconds a sample should last: far above the clock's resolution
 WARM = (1e-3, 4e-4)  # seconds of a run, below which it runs once before a sample, and twice
 APART = 1.5e-3  # seconds after which the default is timed again
@@ -30,8 +32,8 @@ MEMORY = 400  # samples of the default by which one is told to be undisturbed
 USUAL = 0.1  # quantile of these that is what the default takes undisturbed
 QUIET = 1.1  # times that, up to which a sample of the default is undisturbed
 CORES = 0.93  # of the cores it can have, which a sample that is undisturbed had
-ENOUGH, PLENTY = 6, 24  # undisturbed samples of a run: at least, and at most
-LONG = 3e-3  # seconds of samples, from which fewer are enough
+ENOUGH, PLENTY = 4, 20  # undisturbed samples of a run: at least, and at most
+LONG = 2e-3  # seconds of samples, from which fewer are enough
 FEWEST, MOST = 3, 2.5  # rounds: at least, and at most for each sample that is wanted
 PATIENCE = 0.08  # seconds one run may have of a batch, when its samples are long
 # After so many rounds a run is only timed on while it is below so many times the best.
@@ -174,7 +176,8 @@ class Turns:
 
     def race(self, runs: Sequence[Run], seconds: float) -> list[list[float]]:
         """Samples of the default and of other runs, in rounds, for about so many seconds: of the
-        rounds in which the default was not disturbed, if there are such."""
+        rounds in which nobody took a core away from any of them, if there are enough; else of those
+        in which the default was not disturbed."""
         sides = [self.default, *map(Side.of, runs)]
         end = time.perf_counter() + seconds
         rounds: list[list[Sample]] = []
@@ -182,23 +185,26 @@ class Turns:
             rounds.append([side.sample() for side in sides])
         self.own = [r[0] for r in rounds]
         self.known.extend(self.own)
+        most = [CORES * _most([s.cores for s in column]) for column in zip(*rounds, strict=True)]
+        whole = [r for r in rounds if all(s.cores >= m for s, m in zip(r, most, strict=True))]
         good = [r for r, fine in zip(rounds, self.quiet(), strict=True) if fine]
-        kept = good if len(good) >= ENOUGH else rounds
+        kept = next((some for some in (whole, good) if len(some) >= ENOUGH), rounds)
         return [[s.seconds for s in column] for column in zip(*kept, strict=True)]
 
 
 def _most(values: Sequence[float]) -> float:
-    """The third largest: clocks of other cores are read late, and then too much at a time."""
+    """The third largest: where threads have no clocks of their own, those of other cores are read
+    late, and then too much at a time."""
     return sorted(values)[-3] if len(values) >= 3 else max(values, default=0.0)
 
 
 def sample(run: Run, loops: int) -> Sample:
     """A run, over so many."""
-    busy, start = time.process_time(), time.perf_counter()
+    busy, start = processor_seconds(), time.perf_counter()
     for _ in range(loops):
         run()
     seconds = time.perf_counter() - start
-    cores = 1.0 if COARSE else (time.process_time() - busy) / seconds
+    cores = 1.0 if COARSE else (processor_seconds() - busy) / seconds
     return Sample(seconds / loops, cores)
 
 

@@ -114,8 +114,9 @@ def test_what_another_schedule_left_in_the_caches_is_not_timed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caches = Caches()
-    clock = types.SimpleNamespace(perf_counter=lambda: caches.now, process_time=lambda: caches.now)
+    clock = types.SimpleNamespace(perf_counter=lambda: caches.now)
     monkeypatch.setattr(turns, "time", clock)
+    monkeypatch.setattr(turns, "processor_seconds", lambda: caches.now)
     found = Turns(caches.run("default", DEFAULT))
     shares = found.shares([caches.run(f"{k}", DEFAULT * k) for k in (0.9, 1.0, 1.1)], 0.9)
     assert shares == pytest.approx([0.9, 1.0, 1.1], rel=1e-6)
