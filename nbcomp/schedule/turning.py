@@ -42,15 +42,17 @@ def tile(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
 
 def _tile_stage(kernel: Kernel, position: int, machine: Machine, decide: Decide) -> Kernel:
     """Otherwise every element read brings a cache line of which the rest is gone when needed."""
-    stage = main_loop(kernel.stages[position])
-    if stage is None or len(stage.body) != 1:
-        return kernel
-    (inner,) = stage.body
-    if not isinstance(inner, For) or any(isinstance(s, For | Call) for s in inner.body):
+    outermost = stage = main_loop(kernel.stages[position])
+    inner = _all_of(stage)
+    while stage is not None and inner is not None and (deeper := _all_of(inner)):
+        stage, inner = inner, deeper
+    if stage is None or inner is None or any(isinstance(s, For | Call) for s in inner.body):
         return kernel
     if cost.has_accumulate(inner.body):
         return kernel
     turned = turned_by(stage, inner)
+    if stage is not outermost and not turned:
+        return kernel
     extents = [cost.extent_of(loop) for loop in (stage, inner)]
     if (is_open(extents) and not turned) or any(n < TILE for n in extents):
         return kernel
@@ -63,6 +65,12 @@ def _tile_stage(kernel: Kernel, position: int, machine: Machine, decide: Decide)
     if columns:
         remarks.tiled(kernel, stage, columns)
     return _asked_ahead(tiled, inner, turned, decide) if turned and columns else tiled
+
+
+def _all_of(loop: For | None) -> For | None:
+    """The loop that is all there is in a loop."""
+    (only,) = loop.body if loop is not None and len(loop.body) == 1 else (None,)
+    return only if isinstance(only, For) and only.kind == "serial" else None
 
 
 def _asked_ahead(kernel: Kernel, inner: For, turned: Load, decide: Decide) -> Kernel:

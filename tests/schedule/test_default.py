@@ -260,3 +260,13 @@ def test_turned_blocks_suit_elements_and_rows(shape: Any, dtype: Any, tile: str)
 def test_cores_have_as_many_pieces_each(n: int) -> None:
     pieces = -(-n // grain(stage(n), MACHINE))
     assert pieces % MACHINE.cores == 0
+
+
+def test_arrays_of_a_stack_are_turned_in_registers() -> None:
+    """Whatever loops are around the two of which one walks across."""
+    x, out = buffer("x", (3, 64, 96), strides=(64 * 96, 1, 64)), buffer("o", (3, 64, 96), "output")
+    copied = loop("j", 96, store(out, ("b", "i", "j"), load(x, "b", "i", "j")))
+    k = kernel(loop("b", 3, loop("i", 64, copied)), buffers=[x, out])
+    made = default_schedule(k, MACHINE)
+    assert any(note.startswith("tile(") for note in made.notes)
+    assert any(note.startswith("unroll(") for note in made.notes)
