@@ -32,10 +32,17 @@ def print_graph(graph: Graph) -> str:
 
 def graph_lines(graph: Graph) -> Iterator[tuple[str, tuple[Location, ...]]]:
     """Each line of the graph, and the user's places of the node on it."""
-    names = {node: _operand(node, name) for node, name in node_names(graph).items()}
+    names: dict[Node, str] = {}
+    body = []
+    for node, name in node_names(graph).items():
+        if isinstance(node.op, Constant) and node.op.value.ndim == 0:
+            names[node] = str(node.op.value[()])  # a number stands where it is used
+            continue
+        names[node] = f"%{name}"
+        if not isinstance(node.op, (Input, Result)):
+            body.append(node)
     inputs = ", ".join(f"{names[n]}: {n.type}" for n in graph.inputs)
     yield f"graph {graph.name}({inputs}) {{", ()
-    body = [n for n in graph.nodes if not isinstance(n.op, (Input, Result)) and not _inline(n)]
     texts = [_statement(n, graph, names) for n in body]
     width = min(72, max(map(len, texts), default=0))
     for node, text in zip(body, texts, strict=True):
@@ -73,15 +80,3 @@ def _blocks(op: Control) -> Iterator[tuple[str, tuple[Location, ...]]]:
         else:
             for line in str(block).splitlines():
                 yield f"      {line}", ()
-
-
-def _inline(node: Node) -> bool:
-    return isinstance(node.op, Constant) and node.op.value.ndim == 0
-
-
-def _operand(node: Node, name: str) -> str:
-    """What stands for a node where it is used: its name, or the number that it is."""
-    if _inline(node):
-        assert isinstance(node.op, Constant)
-        return str(node.op.value[()])
-    return f"%{name}"

@@ -75,9 +75,12 @@ def parse(text: str, dialect: Dialect) -> Assembly:
     """The functions of an assembly text."""
     reader = _Reader(Assembly(dialect))
     for line in text.splitlines():
-        if _END.match(line):
+        if line[:1] == "\t" and line[1:2].isalpha():  # most of them
+            reader.instruction(_without_comment(line, dialect))
+        elif _END.match(line):
             break
-        reader.read(line)
+        else:
+            reader.read(line)
     return reader.found
 
 
@@ -108,11 +111,14 @@ class _Reader:
         elif _DATA.match(text):
             if self.constant:
                 self.found.pool[self.constant].append(self.row(text))
-        elif text[0] in " \t" and text.lstrip()[0] not in ".{}" and self.found.functions:
-            place = self.place
-            self.found.functions[-1].instructions.append(
-                Instruction(*_parts(text), *place, self.row(text))
-            )
+        elif text[0] in " \t" and text.lstrip()[0] not in ".{}":
+            self.instruction(text)
+
+    def instruction(self, text: str) -> None:
+        """An instruction of the present function."""
+        if self.found.functions:
+            made = Instruction(*_parts(text), *self.place, self.row(text))
+            self.found.functions[-1].instructions.append(made)
 
     def row(self, text: str) -> int:
         """Keep a line; its number."""
