@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -11,6 +12,10 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Page, expect
 
+import nbcomp
+from nbcomp.display.bundle import Report
+from nbcomp.display.payload import payload as payload_of
+from tests.display.test_linked import KINDS, of_loops, of_parts
 from tests.display.test_schema import FULL
 from tests.e2e.conftest import Sight
 from tests.e2e.example import EXP_LINE, compiled_payload, hostile, layered_payload
@@ -98,6 +103,46 @@ def test_an_instruction_is_found_in_the_source(
     expect(line(page, number)).to_have_class(re.compile("nbx-same"))
     expect(page.locator(".nbx-source .nbx-span").first).to_be_visible()
     expect(page.get_by_role("status").filter(has_text=f"line {number}")).to_be_visible()
+
+
+UNLIKE: dict[str, Callable[[], Any]] = {
+    "a convolutional network": lambda: nbcomp.compile(*of_kind("a convolutional network")),
+    "sort and argmax": lambda: nbcomp.compile(*of_kind("sort and argmax")),
+    "bits": lambda: nbcomp.compile(*of_kind("bits")),
+    "loops as they were written": lambda: of_loops("smith_waterman"),
+    "parts": of_parts,
+}
+
+
+def of_kind(name: str) -> tuple[Any, ...]:
+    function, args = KINDS[name]
+    return function, *args
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_unlike_programs_are_tied_together_both_ways(name: str, see: See, page_of: PageOf) -> None:
+    data = payload_of(Report(UNLIKE[name]()).view)
+    first, shown = data["source"]["first"], len(data["source"]["lines"])
+    listed = [
+        p for k in data["kernels"] if "asm" in k["texts"] for p in k["texts"]["asm"]["places"]
+    ]
+    found = Counter(q for p in listed for q in (p if isinstance(p, list) else [p]) if q >= 0)
+    on = Counter[int]()
+    for place, times in found.items():
+        on[data["places"][place]["line"]] += times
+    number = next(n for n, _ in on.most_common() if first <= n < first + shown)
+    page = see(page_of(data)).page
+    line(page, number - first + 1).hover()
+    for level in ("Graph", "Loops", "LLVM IR", "Assembly"):
+        expect(tab(page, level).locator(".nbx-badge")).not_to_be_empty()
+    line(page, number - first + 1).click()
+    tab(page, "Assembly").click()
+    chosen_in_sight(page)
+    page.keyboard.press("Escape")
+    page.locator("h2").hover()
+    same = page.locator(".nbx-levels .nbx-line", has=page.get_by_text(str(number), exact=True))
+    same.first.hover()
+    expect(line(page, number - first + 1)).to_have_class(re.compile("nbx-same"))
 
 
 def test_a_click_keeps_and_escape_lets_go(
