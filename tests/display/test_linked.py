@@ -100,9 +100,9 @@ def linked(compiled: Any) -> None:
     if source := data.get("source"):  # a layer of the library has none of the user's
         shown = range(source["first"], source["first"] + len(source["lines"]))
         assert {lines[p] for p in at["graph"]} - {0} <= set(shown)
-    # What is computed on a line is found in the instructions; views and library calls are not.
+    # What is computed on a line is found in the instructions; numbers, views and calls are not.
     computed = {lines[p] for p in at["loop"]}
-    assert len({lines[p] for p in at["asm"]} & computed) >= 0.7 * len(computed)
+    assert len({lines[p] for p in at["asm"]} & computed) >= 0.5 * len(computed)
     rows = data["provenance"]
     assert sum(r["mapped"] for r in rows) >= ENOUGH * sum(r["in_loop"] for r in rows) > 0
 
@@ -135,3 +135,15 @@ def test_loops_are_at_their_own_lines() -> None:
 
 
 KEYWORDS = ("for", "while")
+
+
+def test_what_a_loop_begins_with_is_at_the_line_that_gave_it() -> None:
+    (row,) = (r for r in ROWS if r.name == "mandelbrot")
+    (kernel,) = of_loops("mandelbrot").kernels
+    source, first = inspect.getsourcelines(row.function)
+    given = {first + k for k, text in enumerate(source) if text.strip() in GIVEN}
+    assert len(given) == len(GIVEN)
+    assert given <= {n for line in kernel.listing("loop") for n in line.numbers}
+
+
+GIVEN = ("zr = 0.0", "zi = 0.0", "n = 0")

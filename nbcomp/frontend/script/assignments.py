@@ -107,6 +107,7 @@ class Assignments(Calls):
             self.put(variable, value)
             value = variable
         self.frame.env[name] = value
+        self.frame.places[name] = self.location
         if name in self.flagged:
             self.store(self.flag(name), const(True, BOOL))
 

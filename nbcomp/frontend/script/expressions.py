@@ -46,9 +46,11 @@ from nbcomp.frontend.script.values import (
     union,
 )
 from nbcomp.loop.grammar import Stmt
+from nbcomp.record import Location
 from nbcomp.types import BOOL
 
 Env = dict[str, Any]
+Places = dict[str, Location | None]  # where variables were assigned
 LONGEST_CHOICE = 32  # entries of a tuple, one of which is chosen at run time
 OF_ARRAYS = {*METHODS, "copy", "dot", "fill", "astype"}
 # What evaluating something known now may raise: it is raised when the program gets there.
@@ -66,6 +68,7 @@ class Frame:
     results: list[Any] = field(default_factory=list)  # what it returned so far
     nested: int = 0  # control flow around the statement being written
     loops: list[Any] = field(default_factory=list)
+    places: Places = field(default_factory=dict)
 
 
 class Expressions(Reductions, ABC):

@@ -14,7 +14,7 @@ from typing import Any
 
 from nbcomp.frontend.script.branches import MISSING, same
 from nbcomp.frontend.script.calls import RangeOf
-from nbcomp.frontend.script.expressions import Env
+from nbcomp.frontend.script.expressions import Env, Places
 from nbcomp.frontend.script.items import Items
 from nbcomp.frontend.script.source import names_in
 from nbcomp.frontend.script.values import (
@@ -231,14 +231,14 @@ class LoopWriter(Items):
         sure: bool,
     ) -> None:
         """Write a loop: its body again and again until what variables hold settles."""
-        location, entry = self.location, dict(self.frame.env)
+        location, entry, places = self.location, dict(self.frame.env), dict(self.frame.places)
         assigned = sorted(names_in([node]).assigned)
         key = (self.path, id(node))
         self.depth_of_loops += 1
         for _ in range(ROUNDS):
             mark = len(self.stmts)
             self.frame.env = dict(entry)
-            head = self.enter(key, assigned, entry)
+            head = self.enter(key, assigned, entry, places)
             start = dict(self.frame.env)
             loop = Loop(f"{label}_out", f"{label}_next")
             with self.body():
@@ -254,10 +254,12 @@ class LoopWriter(Items):
         self.depth_of_loops -= 1
         self.finish_loop(loop, stmts, ways, head)
 
-    def enter(self, key: Key, assigned: list[str], entry: Env) -> Head:
+    def enter(self, key: Key, assigned: list[str], entry: Env, places: Places) -> Head:
         """Before a loop: what it changes goes to memory that holds the kinds known so far."""
         memory: dict[str, Variable] = {}
+        location = self.location
         for name in assigned:
+            self.location = places.get(name, location)  # what is stored is of the line that gave it
             found = entry.get(name, MISSING)
             value = found.value if isinstance(found, Maybe) else found
             if (key, name) in self.torn:
@@ -276,6 +278,7 @@ class LoopWriter(Items):
             self.put(memory[name], n, value)
             maybe = isinstance(found, Maybe)
             self.frame.env[name] = Maybe(memory[name]) if maybe else memory[name]
+        self.location = location
         self.heads.append(Head(key, assigned, memory))
         return self.heads[-1]
 
