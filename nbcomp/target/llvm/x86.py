@@ -8,8 +8,10 @@ those of `larger` and `smaller`, which are for whole registers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from struct import pack, unpack
 
-from nbcomp.target.llvm.builder import Builder, Value
+from nbcomp.target.llvm.builder import Builder, Value, float_literal
 from nbcomp.target.llvm.lanes import V
 
 _NATIVE = {"float": 16, "double": 8, "i32": 16, "i64": 8}
@@ -138,9 +140,15 @@ def permute(table: list[V], index: V) -> V:
 
 def register(b: Builder, element: str, numbers: Sequence[float]) -> V:
     """A full register of different constants."""
-    lanes = _NATIVE[element]
-    items = ", ".join(str(b.constant(n, element)) for n in numbers)
-    return V(b, Value(f"<{items}>", element, lanes))
+    return V(b, Value(_written(element, pack(f"{len(numbers)}d", *numbers)), element, len(numbers)))
+
+
+@lru_cache
+def _written(element: str, packed: bytes) -> str:
+    """The literal of constants, by their bits: the same tables are written wherever code reads them
+    again, and zeros of both signs are equal."""
+    numbers = unpack(f"{len(packed) // 8}d", packed)
+    return f"<{', '.join(f'{element} {float_literal(n, element)}' for n in numbers)}>"
 
 
 def _unmasked(name: str, *args: V) -> V:
