@@ -21,14 +21,18 @@ from contextlib import suppress
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop import cost
 from nbcomp.loop.grammar import Accumulate, For, Kernel, walk
 from nbcomp.schedule.blocks import Blocking, Part, Product
 from nbcomp.schedule.copies import Copier
-from nbcomp.schedule.rewriting import find
-from nbcomp.sizes import Size
+from nbcomp.schedule.rewriting import constant_extent, find
+from nbcomp.sizes import Size, hint
 
 FLIGHT = 4  # vectors of sums that are added to at a time, to hide the latency of an addition
 SHORT = 4  # terms at a time that are written out
+LONG = 20  # instructions an element after the sums: a tanh, an exp and a division
+DEEP = 4  # terms of a sum for each of these
+BESIDE = 2  # vectors of these at a time
 
 
 class Blocker(Copier):
@@ -222,7 +226,11 @@ class Blocker(Copier):
                 self.do("prefetch", self.product.right.buffer.name, shared, self.how.ahead)
         if width % self.how.lanes and (rows or cut):  # whole vectors, which stay in registers
             self.do("pad", self.sum_in(shared).buffer.name, vectors * self.how.lanes)
-        for var in rows:
+        in_memory = bool(cut and around)  # where sums are between two blocks of terms
+        long = bool(rows) and not in_memory and self.is_long(columns[2])
+        if long:
+            self.put_in_memory(self.sum_in(shared).buffer.name, rows[2], vectors)
+        for var in rows[1:2] if in_memory else rows[:2] if long else rows:
             self.do("unroll", var)
         if cut and self.how.depth <= SHORT and self.product.depth % self.how.depth == 0:
             self.do("unroll", shared)
@@ -230,8 +238,24 @@ class Blocker(Copier):
             if self.how.instruction and var == columns[1]:
                 self.instruct(var, width)
             else:
-                self.do("vectorize", var, unroll=vectors)
+                apart = long and var == columns[2]
+                self.do("vectorize", var, unroll=min(vectors, BESIDE) if apart else vectors)
         return cut
+
+    def is_long(self, finish: str) -> bool:
+        """Whether what follows the sums is so long that it is not to be written for each vector of
+        a tile (code of that size takes LLVM longest), and the sums so long that it matters little
+        whether it runs beside the next ones."""
+        each = hint(cost.of_body(find(self.kernel, finish).body).instructions)
+        return each >= LONG and hint(self.product.depth) >= DEEP * each
+
+    def put_in_memory(self, sums: str, finish: str, vectors: int) -> None:
+        """A copy of a tile's sums for the loop over rows that follows them."""
+        (whole,) = self.do("split", finish, constant_extent(find(self.kernel, finish)))
+        *copied, last = self.do("stage", sums, whole)
+        for var in (*copied, whole):
+            self.do("unroll", var)
+        self.do("vectorize", last, unroll=vectors)
 
     def one_tile(self, shared: str, rows: list[str], columns: list[str]) -> None:
         """All sums of a tile by one instruction for as many groups of terms as it has rows."""

@@ -29,7 +29,7 @@ NARROW = 16  # columns, up to which vectors of them would be half empty
 FITTING = 4  # vectors of columns that are one tile
 LONG = 16  # vectors of a row of the right operand that are worth a sum of their own
 SQUARE = 4  # rows and columns of a tile of dot products
-FEW = 12  # tiles of rows that are few
+FEW = 12  # tiles of rows, as high as they can be, that are few
 DEPTH = 2048  # bytes of a block along the sum
 NEXT = 16  # of its rows at a time where tiles read it in place: all are near for the next tile
 ROWS = 64  # of the right operand at a time, where it is read once: their pages are known at once
@@ -128,10 +128,9 @@ def _walk(product: Product, tile: Blocking, machine: Machine) -> str:
     """The order of the loops around tiles."""
     size = size_of(product)
     left, right = (n * product.depth * size for n in (product.height, product.width))
-    readers = -(-product.height // tile.height)
     if _along(product) and (product.height <= DOTS or product.width <= NARROW):
         return "dots"
-    if readers <= FEW:
+    if product.height <= FEW * HEIGHTS.get(machine.vector_bytes, 6):
         beyond = right > machine.l2 and product.width >= 4 * tile.width
         return "few rows" if beyond and not _turned(product) else "panels"
     if product.width < 2 * machine.cores * tile.width:

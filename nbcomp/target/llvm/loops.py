@@ -37,6 +37,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.loop.intrinsics import INTRINSICS, Place, match
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.origin import Construct
+from nbcomp.sizes import Size
 from nbcomp.target.llvm import blas, hints, jumps, tensor
 from nbcomp.target.llvm.builder import Value
 from nbcomp.target.llvm.instructions import InstructionEmitter
@@ -310,7 +311,7 @@ class LoopEmitter(InstructionEmitter):
     def vector_loop(self, stmt: For) -> None:
         lanes = lanes_of(stmt, self.vector_bytes)
         outer = dict(self.accumulators)
-        extent = self.value(stmt.extent, Lanes())
+        extent = self.one_round(stmt, lanes) or self.value(stmt.extent, Lanes())
         constant = int(extent.text) if is_literal(extent) else None
         unroll = stmt.unroll
         if constant is not None:
@@ -330,6 +331,15 @@ class LoopEmitter(InstructionEmitter):
         for accumulator in made:
             with self.origins.within(Construct.REDUCTION, accumulator.stmt):
                 self.finish(accumulator, lanes)
+
+    def one_round(self, stmt: For, lanes: int) -> Value | None:
+        """The extent as a literal where it is one round: a row of a tile, which is to stay in
+        registers."""
+        if not isinstance(stmt.extent, Affine) or stmt.extent.terms:
+            return None
+        n = stmt.extent.constant
+        one = not isinstance(n, Size) and (stmt.unroll - 1) * lanes < n <= stmt.unroll * lanes
+        return Value(str(n), "i64") if one else None
 
     def tail(
         self, stmt: For, lanes: int, start: Value, extent: Value, constant: int | None
