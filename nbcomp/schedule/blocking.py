@@ -246,8 +246,9 @@ class Blocker(Copier):
         """Whether what follows the sums is so long that it is not to be written for each vector of
         a tile (code of that size takes LLVM longest), and the sums so long that it matters little
         whether it runs beside the next ones."""
-        each = hint(cost.of_body(find(self.kernel, finish).body).instructions)
-        return each >= LONG and hint(self.product.depth) >= DEEP * each
+        each: float = hint(cost.of_body(find(self.kernel, finish).body).instructions)
+        depth: int = hint(self.product.depth)
+        return each >= LONG and depth >= DEEP * each
 
     def put_in_memory(self, sums: str, finish: str, vectors: int) -> None:
         """A copy of a tile's sums for the loop over rows that follows them."""
