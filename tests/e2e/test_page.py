@@ -77,7 +77,10 @@ def test_a_source_line_is_found_at_every_level(
     sight = see(page_of(payload))
     page = sight.page
     expect(page.locator("#static")).to_be_hidden()
+    names = [kernel["name"] for kernel in payload["kernels"]]
+    expect(page.locator(".nbx-overview b")).to_have_text(names)
     line(page, EXP_LINE).hover()
+    expect(page.locator(".nbx-overview")).to_have_count(0)
     for name in ("Graph", "Loops", "LLVM IR", "Assembly"):
         expect(tab(page, name).locator(".nbx-badge")).not_to_be_empty()
     places = {i for i, p in enumerate(payload["places"]) if p["line"] == EXP_LINE}

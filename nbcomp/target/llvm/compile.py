@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import astuple, dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
@@ -146,6 +146,7 @@ class Texts(NamedTuple):
     assembly: str
 
 
+@lru_cache(64)  # a cell that is run again has the same kernels
 def made_here(text: str, cpu: Cpu) -> Texts:
     """What LLVM makes of a text."""
     _locate_what_llvm_adds()
