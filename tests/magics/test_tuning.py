@@ -12,6 +12,7 @@ from IPython.core.error import UsageError
 from nbcomp.measure.timing import Ratio
 from nbcomp.schedule import database
 from nbcomp.schedule.database import Database
+from nbcomp.tuning.subject import Subject
 from nbcomp.tuning.tuner import Tuner
 
 SETUP = """\
@@ -31,10 +32,10 @@ def record(tmp_path: Path) -> Iterator[Path]:
 def shell(notebook: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Whatever was found is taken to be faster."""
 
-    def judge(self: Tuner, kernel: Any, trials: Any, samples: Any) -> None:
-        kernel.chosen, kernel.change = trials[-1], Ratio(0.5, 0.4, 0.6)
+    def judge(self: Subject, trials: Any, samples: Any) -> None:
+        self.chosen, self.change = trials[-1], Ratio(0.5, 0.4, 0.6)
 
-    monkeypatch.setattr(Tuner, "judge", judge)
+    monkeypatch.setattr(Subject, "judge", judge)
     monkeypatch.setattr(Tuner, "better", lambda self, change: True)
     notebook.value(SETUP)
     return notebook
