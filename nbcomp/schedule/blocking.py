@@ -33,6 +33,8 @@ SHORT = 4  # terms at a time that are written out
 LONG = 20  # instructions an element after the sums: a tanh, an exp and a division
 DEEP = 4  # terms of a sum for each of these
 BESIDE = 2  # vectors of these at a time
+SHARED = 4  # tiles of rows that are worth sharing
+PAGE = 4096  # bytes; rows that far apart share a few lines of the first cache
 
 
 class Blocker(Copier):
@@ -153,7 +155,7 @@ class Blocker(Copier):
 
     def block(self, part: Part) -> None:
         """Blocks of rows, columns and terms."""
-        copied = self.how.right == "copied"
+        copied = self.how.right == "copied" and not self.shares_rest(part)
         width, height = min(part.width, self.how.width), self.how.height
         tile = self.split(part.rows, part.height, height)
         always = copied and part.width <= width and not self.cuts  # a loop to copy in
@@ -168,6 +170,15 @@ class Blocker(Copier):
             self.copy_left(cut[0] if cut else blocks[0])
         if copied:
             self.copy_right(cut[-1] if cut else panel[0])
+
+    def shares_rest(self, part: Part) -> bool:
+        """Whether columns that fill no panel are read where they lie, by rows, which the cores
+        share: a panel that is copied is one core's."""
+        right, tiles = self.product.right, part.height // self.how.height
+        if right is None or right.turned or self.cuts or part.width == self.product.width:
+            return False
+        apart = right.buffer.strides[right.shared] * right.buffer.dtype.itemsize
+        return part.width < self.how.width and tiles >= SHARED and apart % PAGE != 0
 
     def row(self) -> None:
         """One row of the result: a few rows of the right operand at a time, all along the columns

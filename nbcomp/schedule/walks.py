@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Literal
 
 from nbcomp.machine import Machine
+from nbcomp.schedule.blocking import PAGE
 from nbcomp.schedule.blocks import Blocking, Factor, Product
 from nbcomp.schedule.copies import LINE
 from nbcomp.schedule.decisions import Decide, among, usual
@@ -39,7 +40,6 @@ SUMS = 128 << 10  # bytes of sums that are kept between terms
 STREAMS = 8  # rows of an operand from beyond the second cache, at a time: caches foresee as many
 READERS = 2  # tiles that read a panel, beyond which it is worth copying
 L2 = 1 << 20  # bytes of the second cache that are counted on
-PAGE = 4096  # bytes; rows that far apart share a few lines of the first cache
 
 Right = Literal["in place", "copied", "packed"]
 

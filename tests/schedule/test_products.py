@@ -10,7 +10,7 @@ import pytest
 
 import nbcomp
 from nbcomp.levels import levels
-from nbcomp.loop.grammar import Call, Kernel, walk
+from nbcomp.loop.grammar import Affine, Call, For, Kernel, walk
 from nbcomp.machine import Machine
 from nbcomp.schedule.blocking import Blocker
 from nbcomp.schedule.blocks import Blocking
@@ -240,3 +240,12 @@ def test_one_row_of_a_large_operand(
     np.testing.assert_allclose(made(a, b, c), f(a, b, c), rtol=1e-4, atol=1e-3)
     (kernel,) = made.kernels
     assert "distribute" in "\n".join(kernel.kernel.notes)
+
+
+def test_columns_that_fill_no_panel_are_shared_by_rows() -> None:
+    """A panel of them that is copied would be one core's work."""
+    a, b = np.ones((200, 60), np.float32), np.ones((60, 300), np.float32)
+    (kernel,) = generated(lambda a, b: a @ b, a, b).kernels
+    spread = [s for s in kernel.kernel.stages if isinstance(s, For) and s.kind == "parallel"]
+    assert len(spread) == 2
+    assert all(isinstance(s.extent, Affine) and s.extent.constant > 1 for s in spread)
