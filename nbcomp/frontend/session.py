@@ -231,8 +231,8 @@ class Session:
             if read is not None:
                 if read.source in self.varying or (self.resumed and type(read.value) is float):
                     raise Unsupported(
-                        f"the value of {read.source.describe()}, which differs from call to call,"
-                        " is needed here",
+                        f"{read.source.describe()} differs from call to call, and its value is"
+                        " needed here",
                         here(),
                     )
                 self.known_nodes.add(node)

@@ -230,6 +230,7 @@ class Module:
         to be compiled again.  Raises `StateMismatch` for shapes that differ and, when `strict`, for
         missing and unexpected names; then nothing is written.
         """
+        __tracebackhide__ = True
         if not isinstance(state, Mapping):
             kind = type(state).__name__
             raise TypeError(

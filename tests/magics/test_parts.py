@@ -168,3 +168,12 @@ def test_lines_where_python_goes_on_are_named_once(data: Any) -> None:
     said = " ".join(data.last.headline.split())
     assert "Python goes on at line 4, and at line 5;" in said
     assert "<code>float(w.sum())</code>" in data.last.html()
+
+
+def test_why_python_goes_on_reads_as_a_sentence(data: Any) -> None:
+    data.value(
+        "%%compile --no-bench\ndef h(v):\n    w = np.tanh(v)\n    if float(w.sum()) > 0:\n"
+        "        w = w + 1\n    return w\nh(x)"
+    )
+    said = str(data.value("%explain h"))
+    assert "the value before differs from call to call" in " ".join(said.replace("│", "").split())
