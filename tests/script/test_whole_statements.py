@@ -163,3 +163,63 @@ def test_what_is_returned_may_differ_from_way_to_way(like_python: Any, x: Any) -
     like_python(scaled_or_none, x)
     like_python(zero_or_product, x)
     like_python(three_ways, x, 2.0)
+
+
+def in_order(w: Any) -> Any:
+    total = 0.0
+    for k in np.argsort(w):
+        total = total * 0.5 + w[k]
+    return total
+
+
+def large_ones(m: Any, level: Any) -> Any:
+    out, k = np.zeros(m.size), 0
+    for v in m.ravel():
+        if v > level:
+            out[k] = v
+            k += 1
+    return out, k
+
+
+def weighted(m: Any, w: Any) -> Any:
+    total = 0.0
+    for i, (v, j) in enumerate(zip(m.ravel() * 2, np.argsort(w), strict=True)):
+        total += v * j * i
+        if total > 1e6:
+            break
+    return total
+
+
+def again_and_again(x: Any) -> Any:
+    total = 0.0
+    for _ in range(3):
+        for v in x + total:
+            total += v / 100
+    return total
+
+
+def assigned_on_one_way(x: Any, n: Any) -> Any:
+    while x.sum() < n:
+        for i in range(2):
+            if x[i] > 1:
+                x = x + 1
+            else:
+                for j in range(2):
+                    x = x + 0.5 * j
+    return x
+
+
+def test_what_loops_go_through_is_computed_before_them(like_python: Any) -> None:
+    rng = np.random.default_rng(0)
+    for function, args in (
+        (in_order, (rng.random(300),)),
+        (large_ones, (rng.random((20, 20)), 0.3)),
+        (weighted, (rng.random((20, 20)), rng.random(400))),
+        (again_and_again, (rng.random(300),)),
+    ):
+        scripted = like_python(function, *args)
+        assert "= loops(" in str(scripted.compiled.captured)
+
+
+def test_a_variable_that_is_assigned_anew_may_have_been_anything(like_python: Any) -> None:
+    like_python(assigned_on_one_way, X, 30.0)

@@ -36,7 +36,7 @@ _ARRAY_METHODS = {
 }
 _FUNCTIONS = {
     *(abs, all, any, bool, divmod, enumerate, float, int, len, max, min, pow),
-    *(range, reversed, round, sum, zip, np.iinfo, np.finfo, np.dtype),
+    *(ord, range, reversed, round, sum, zip, np.iinfo, np.finfo, np.dtype),
 }
 
 

@@ -62,6 +62,9 @@ class Interpreter(Rounds):
         self.locals = names_in(list(self.source.body)).assigned | set(env)
         self.cells = Cells(function)
         self.refused: NbcompError | None = None  # what a `try` of the program's may catch
+        # Loops over what has been computed before them, and its variables, by the nodes.
+        self.ahead: dict[ast.For, ast.For] = {}
+        self.hidden: dict[ast.expr, str] = {}
         self.loops = 0  # whose rounds are counted at run time, so far
         self.follow: list[ast.stmt] = []  # what comes after the loop that has just been taken
 
@@ -99,6 +102,9 @@ class Interpreter(Rounds):
                     raise Returned(written.value)
                 position += written.count
                 continue
+            if (ahead := self._ahead(rest[0])) is not rest[0]:
+                body[position] = ahead
+                continue
             after = names_in(rest[1:]).read | needed
             if isinstance(rest[0], ast.If):
                 self.if_statement(rest[0], rest[1:], after, last)
@@ -106,6 +112,34 @@ class Interpreter(Rounds):
                 self.statement(rest[0], after)
             position += 1
             body[position:position], self.follow = self.follow, []
+
+    def _ahead(self, node: ast.stmt) -> ast.stmt:
+        """A loop over what is computed from whole arrays (`for k in np.argsort(x)`), which is done
+        before it: what is left may be a loop over elements."""
+        if not isinstance(node, ast.For) or (over := self._computed_ahead(node.iter)) is node.iter:
+            return node
+        if node not in self.ahead:
+            made = ast.For(node.target, over, node.body, node.orelse)
+            self.ahead[node] = ast.fix_missing_locations(ast.copy_location(made, node))
+        return self.ahead[node]
+
+    def _computed_ahead(self, node: ast.expr) -> ast.expr:
+        """An expression, or one with variables that have the values of its parts from here on."""
+        if not isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
+            return node
+        name = (
+            node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        )
+        if isinstance(node, ast.Call) and name in ("zip", "enumerate", "reversed"):
+            parts = [self._computed_ahead(arg) for arg in node.args]
+            if all(new is old for new, old in zip(parts, node.args, strict=True)):
+                return node
+            return ast.copy_location(ast.Call(node.func, parts, node.keywords), node)
+        if name in ("range", "map", "filter", "sorted", "iter"):
+            return node
+        hidden = self.hidden.setdefault(node, f"nbcomp_items_{len(self.hidden)}")
+        self.env[hidden] = self.evaluate(node)
+        return ast.copy_location(ast.Name(hidden, ast.Load()), node)
 
     def _follow(self, node: ast.stmt) -> None:
         """Count a statement that is followed while compiling; raises LongLoop for one too many."""
@@ -309,8 +343,10 @@ class Interpreter(Rounds):
         """
         names = names_in([node])
         used = sorted(names.read | names.assigned)
-        given = [n for n in used if n in self.env and n not in self.cells.all]
-        unset = [n for n in used if n in self.locals and n not in self.env]
+        # What is assigned and not read may be anything before.
+        known = {n for n, v in self.env.items() if n in names.read or type(v) is not Undecided}
+        given = [n for n in used if n in known and n not in self.cells.all]
+        unset = [n for n in used if n in self.locals and n not in known]
         node, asks = rewritten(node)
         asker = [ASKER] if asks else []
         code = statement_code(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nbcomp.frontend.script.branches import Branches
-from nbcomp.frontend.script.calls import EnumerateOf, RangeOf, ZipOf
+from nbcomp.frontend.script.python_functions import EnumerateOf, RangeOf, ZipOf
 from nbcomp.frontend.script.values import (
     PY_INT,
     Computed,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbcomp.frontend.script.branches import MISSING, same
-from nbcomp.frontend.script.calls import RangeOf
 from nbcomp.frontend.script.expressions import Env, Places
 from nbcomp.frontend.script.items import Items
+from nbcomp.frontend.script.python_functions import RangeOf
 from nbcomp.frontend.script.source import names_in
 from nbcomp.frontend.script.values import (
     Kind,

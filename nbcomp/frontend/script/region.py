@@ -33,6 +33,7 @@ from nbcomp.frontend.script.values import (
     Torn,
     View,
     describe,
+    is_number,
     number,
 )
 from nbcomp.frontend.session import Session
@@ -217,7 +218,7 @@ class Region(Statements):
     def made_in_a_round(self, function: Any, args: list[Any], named: dict[str, Any]) -> View:
         """An array that is made where the program comes by again and again: in the same memory."""
         if function is np.full:
-            raise NotElements("np.full in a loop over elements", None, "np.empty, and x[:] = value")
+            return self.filled(args, named)
         like = function in (np.zeros_like, np.ones_like, np.empty_like)
         if like and isinstance(args[0], View) and len(args) == 1:
             shape, default = args[0].shape, args[0].memory.buffer.dtype
@@ -231,6 +232,15 @@ class Region(Statements):
         if function not in (np.empty, np.empty_like):
             one = function in (np.ones, np.ones_like)
             self.over(made.shape, lambda index: self.clear(self.place(made, index), one))
+        return made
+
+    def filled(self, args: list[Any], named: dict[str, Any]) -> View:
+        """`np.full`: NumPy has an array of what the value is."""
+        if len(args) != 2 or not is_number(args[1]) or not named.keys() <= {"dtype"}:
+            raise NotElements("np.full of what is no number", None, "np.empty, and x[:] = value")
+        dtype = named.get("dtype", number(args[1]).dtype)
+        made = self.made_in_a_round(np.empty, [args[0]], {"dtype": dtype})
+        self.fill(made, args[1])
         return made
 
     def clear(self, view: View, one: bool) -> None:
