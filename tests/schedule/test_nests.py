@@ -1,4 +1,4 @@
-"""The order of loops: tile, reorder, peel, distribute."""
+"""The order of loops: split, tile, reorder, peel, distribute."""
 
 from __future__ import annotations
 
@@ -9,6 +9,27 @@ from nbcomp.loop.grammar import Affine, For, walk
 from nbcomp.schedule import steps
 from tests.kernels import apply, at, buffer, index, kernel, load, loop, store
 from tests.schedule.programs import Golden, check, column_sums, matmul, two_stages
+
+
+def test_split_of_a_loop_on_all_cores_spreads_the_blocks() -> None:
+    made = check(matmul(), lambda k: steps.split(steps.parallelize(k, "i"), "i", 4))
+    assert [(s.var, s.kind) for s in walk(made.stages) if isinstance(s, For)][:2] == [
+        ("i_o", "parallel"),
+        ("i", "serial"),
+    ]
+    wide = check(matmul(), lambda k: steps.split(steps.vectorize(k, "j"), "j", 16))
+    assert [s.kind for s in walk(wide.stages) if isinstance(s, For)][:3] == [
+        "serial",
+        "serial",
+        "vector",
+    ]
+
+
+def test_blocks_as_long_as_the_loop_or_longer_are_one_of_all() -> None:
+    for by in (6, 100):
+        made = check(matmul(), lambda k, by=by: steps.split(k, "i", by))
+        assert "for i_o in 0..1:" in str(made)
+        assert "for i in 0..6:" in str(made)
 
 
 def test_tile(golden: Golden) -> None:

@@ -42,7 +42,10 @@ from nbcomp.types import INT64, contiguous_strides
 
 
 def split(kernel: Kernel, loop: str, by: int) -> Kernel:
-    """`for i in 0..n: S(i)`  ->  `for i_o in 0..⌈n/b⌉: for i in 0..min(b, n-b*i_o): S(b*i_o+i)`"""
+    """`for i in 0..n: S(i)`  ->  `for i_o in 0..⌈n/b⌉: for i in 0..min(b, n-b*i_o): S(b*i_o+i)`
+
+    Of a loop that is spread over the cores the blocks are; else the inner loop runs as it did.
+    """
     if by < 1:
         raise ScheduleError(f"{loop} cannot be split into blocks of {by}: they are of 1 or more")
     outer = free_name(kernel, f"{loop}_o")
@@ -55,8 +58,10 @@ def split(kernel: Kernel, loop: str, by: int) -> Kernel:
         if leaves_rest(n, by) and (isinstance(n, Size) or by < n):
             left = index_scale(loop_var(outer), -by, n)
             inner = Apply(INT64, "minimum", (affine(by), left))
-        made = replace(found, extent=inner, body=body)
-        return For(outer, affine(-(-n // by)), (made,), location=found.location)
+        blocks = For(outer, affine(-(-n // by)), (), location=found.location)
+        if found.kind == "parallel":
+            found, blocks = replace(found, kind="serial"), replace(blocks, kind="parallel")
+        return replace(blocks, body=(replace(found, extent=inner, body=body),))
 
     return at(kernel, loop, change)
 
