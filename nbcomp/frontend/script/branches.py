@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from nbcomp.frontend.script.assignments import Assignments, first_line
-from nbcomp.frontend.script.expressions import Env
+from nbcomp.frontend.script.choices import Env
 from nbcomp.frontend.script.values import (
     Local,
     Maybe,

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from nbcomp.frontend.script.expressions import Frame
+from nbcomp.frontend.script.choices import Frame
 from nbcomp.frontend.script.loops import LoopWriter
 from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.values import (

@@ -19,9 +19,10 @@ from nbcomp.errors import Unsupported
 from nbcomp.frontend.number import Number, length, symbol
 from nbcomp.frontend.objects import Shadow, attribute
 from nbcomp.frontend.script import branching
-from nbcomp.frontend.script.expressions import Frame
+from nbcomp.frontend.script.choices import Frame
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.statements import Statements
+from nbcomp.frontend.script.unread import without_unread
 from nbcomp.frontend.script.values import (
     PYTHON,
     Axis,
@@ -45,21 +46,15 @@ from nbcomp.loop.grammar import (
     Alloc,
     Block,
     Buffer,
-    For,
-    If,
     Kernel,
     Let,
     Load,
     Stmt,
     Store,
     Var,
-    While,
     affine,
-    bodies,
     const,
-    expressions,
     loads_of,
-    variables,
     walk,
     with_buffers,
 )
@@ -360,38 +355,6 @@ def _whole(memory: Memory) -> View:
 def _buffers(stmt: Stmt) -> list[Buffer]:
     found = [e.buffer for e in loads_of((stmt,))]
     return found + [s.buffer for s in walk((stmt,)) if isinstance(s, Store | Accumulate)]
-
-
-def without_unread(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements without variables and values that nobody reads."""
-    while True:
-        read_ = {e.buffer.name for e in loads_of(stmts) if e.buffer.role == "local"}
-        for stmt in walk(stmts):
-            read_ |= {n for root in expressions(stmt) for n in variables(root)}
-        kept = _without(stmts, read_)
-        if len(list(walk(kept))) == len(list(walk(stmts))):
-            return kept
-        stmts = kept
-
-
-def _without(stmts: tuple[Stmt, ...], read_: set[str]) -> tuple[Stmt, ...]:
-    result: list[Stmt] = []
-    for stmt in stmts:
-        if (
-            isinstance(stmt, Store | Accumulate)
-            and stmt.buffer.role == "local"
-            and stmt.buffer.name not in read_
-        ):
-            continue
-        if isinstance(stmt, If):
-            yes, no = _without(stmt.yes, read_), _without(stmt.no, read_)
-            if yes or no:
-                result.append(replace(stmt, yes=yes, no=no))
-        elif isinstance(stmt, For | While | Block) and bodies(stmt):
-            result.append(replace(stmt, body=_without(stmt.body, read_)))
-        else:
-            result.append(stmt)
-    return tuple(result)
 
 
 def free_names(function: types.FunctionType) -> Callable[[str], Any]:

@@ -10,9 +10,10 @@ from typing import Any
 
 from nbcomp.errors import CaptureError
 from nbcomp.frontend.script.assignments import Restart, first_line
-from nbcomp.frontend.script.expressions import Frame
+from nbcomp.frontend.script.choices import Frame
 from nbcomp.frontend.script.generators import Generators
-from nbcomp.frontend.script.loops import Key, leaves
+from nbcomp.frontend.script.loops import leaves
+from nbcomp.frontend.script.settling import Key
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.values import (
     PY_INT,
