@@ -199,3 +199,16 @@ def test_loops_and_values_have_names_of_their_own() -> None:
     """The result of this one is called y, as the loop over its rows is."""
     model, x = drawn(718)
     assert near(nbcomp.compile(model, x)(x), model(x))
+
+
+@pytest.mark.parametrize(("channels", "line", "turned"), [(40, 37, True), (40, 20, False)])
+def test_wide_images_are_turned_while_they_get_their_margins(
+    channels: int, line: int, turned: bool
+) -> None:
+    """Their lines are then a core's own, in this kernel and in the convolution."""
+    model = nn.Conv2d(channels, 24, 3, padding=1)
+    x = np.random.default_rng(3).standard_normal((2, channels, 9, line)).astype(np.float32)
+    made = nbcomp.compile(model, x)
+    (framed,) = (n for n in made.graph.nodes if n.op.name == "pad_constant")
+    assert (framed.shape[-1] == channels) == turned
+    assert near(made(x), model(x))

@@ -36,6 +36,7 @@ OPERATION = 8.7e-12  # seconds for each operation of a convolution
 SAVED = 0.05  # of them, where no vector is part empty the other way either
 NARROW = 48  # places of a line, below which convolutions walk all lines as one
 LANES = 64  # bytes of a vector
+WHOLE = 32  # channels, and elements of a line, that fill blocks which are turned in registers
 
 
 def choose_layout(graph: Graph) -> Graph:
@@ -183,8 +184,10 @@ class _Layout:
                 source = self.inside(self.framed[x])
             return _padded(source, op.margins, fill, 1), none
         rank = len(x.shape)
-        framed_first = _padded(self.first(x), op.margins, fill, 2)
-        return _view("transpose", framed_first, (0, *range(2, rank), 1)), none
+        last = (0, *range(2, rank), 1)
+        if min(x.shape[1], x.shape[-1]) >= WHOLE:  # lines in their places are then a core's own
+            return _padded(_view("transpose", self.first(x), last), op.margins, fill, 1), none
+        return _view("transpose", _padded(self.first(x), op.margins, fill, 2), last), none
 
     def with_margins(self, node: Node, image: Node) -> Node:
         """An image, in memory that has the margins its windows want."""
