@@ -63,8 +63,10 @@ def _open_rows(product: Product, machine: Machine, decide: Decide) -> Blocking:
     of rows, from which on the right one is packed.
     """
     size, near = size_of(product), min(machine.l2, L2)
-    tile = _tile(replace(product, height=hint(product.height)), machine, decide)
-    tile = replace(tile, walk="panels", height=HEIGHTS.get(machine.vector_bytes, 6))
+    most = HEIGHTS.get(machine.vector_bytes, 6)
+    whole = -(-hint(product.height) // most) * most
+    tile = _tile(replace(product, height=whole), machine, decide)
+    tile = replace(tile, walk="panels", height=most)
     if -(-product.width // tile.width) < 2 * machine.cores:
         return replace(tile, rows=1, right="packed" if _turned(product) else "in place")
     row = product.depth * size
