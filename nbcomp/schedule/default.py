@@ -23,11 +23,13 @@ from nbcomp.schedule.rewriting import noted
 from nbcomp.schedule.sums import block_sums
 from nbcomp.schedule.turning import tile
 from nbcomp.schedule.written import spread
-from nbcomp.sizes import is_open
+from nbcomp.sizes import hint, is_open
 
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
 OVERLAPPING = (16, 8, 32, 64)  # rows of a block, the ends of which have nothing beside them
 OVERLAP_SECONDS = 100e-6  # of all rows on one core, from which their overlap is worth its code
+LIGHT = 8  # instructions an element, beside which divisions have time
+WALKED = 3  # rows that two loops walk: what both read, and what one writes
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 
 
@@ -161,7 +163,8 @@ def overlap(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
             continue
         small = [n for n in blocks if extent // n >= 2 * machine.cores]
         worth = _divides(late) and seconds(stage, machine) >= OVERLAP_SECONDS
-        usually = int(worth and bool(small) and not _is_large(kernel, machine))
+        worth = worth and bool(small) and not _is_large(kernel, machine)
+        usually = _beside(loops, kernel, machine) if worth else 0
         choice = decide(
             f"loop that the last of {stage.var} runs beside", usually, range(len(loops))
         )
@@ -176,6 +179,16 @@ def overlap(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
         remarks.overlapped(kernel, stage, rows)
         kernel = noted(made, f'split("{stage.var}", {rows})', f"overlap{names}".replace("'", '"'))
     return kernel
+
+
+def _beside(loops: list[For], kernel: Kernel, machine: Machine) -> int:
+    """Which loop of the next row, counted from 1, the divisions of a row run beside: the one right
+    before, where it is light and what both walk stays in the first cache; else the first, which
+    waits for memory."""
+    before = loops[-2]
+    row = cost.extent_of(before) * max(b.dtype.itemsize for b in kernel.buffers)
+    light = cost.of_body(before.body).instructions <= LIGHT
+    return len(loops) - 1 if light and WALKED * hint(row) <= machine.l1 else 1
 
 
 def _divides(loop: For) -> bool:

@@ -119,6 +119,21 @@ def test_small_loops_are_not_split() -> None:
     assert f'split("i", {BLOCK})' in notes(lambda x: x + 1, zeros(2 * BLOCK + 1))
 
 
+def test_divisions_run_beside_the_light_loop_before_them() -> None:
+    def normed(x: Any) -> Any:
+        d = x - x.mean(axis=1, keepdims=True)
+        return d / np.sqrt((d * d).mean(axis=1, keepdims=True))
+
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    first, before = 'overlap("i", "r", "r_3")', 'overlap("i", "r_2", "r_3")'
+    assert before in notes(normed, zeros(1024, 768))
+    assert first in notes(normed, zeros(256, 4096))  # the rows would not stay in the first cache
+    assert first in notes(softmax, zeros(1024, 256))  # there is an exp, which has no time for them
+
+
 def test_loops_that_use_scalars_are_spread_over_the_cores() -> None:
     scale = np.array(2.0, np.float32)
     (made,) = kernels(lambda x, a: x * a + 1, zeros(1000, 1000), scale)
