@@ -87,3 +87,14 @@ def test_jit_takes_long_ones_as_loops() -> None:
     assert compiled(x) == count(x)
     assert len(compiled.variants) == 1
     assert not compiled.breaks
+
+
+def test_jit_takes_those_that_decide_by_elements() -> None:
+    def positive(x: Any) -> Any:
+        return sum(v * v for v in x if v > 0), max((v for v in x if v < 0), default=0.0)
+
+    compiled = nbcomp.jit(positive)
+    assert compiled(X) == positive(X)
+    assert len(compiled.variants) == 1
+    assert not compiled.breaks
+    assert not compiled.fallbacks

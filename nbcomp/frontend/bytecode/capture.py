@@ -122,6 +122,9 @@ def _in_a_loop(stop: Stopped | LongLoop) -> bool:
     """Whether a loop has come to what Python has to do."""
     if isinstance(stop, LongLoop):
         return False
+    inner = stop.error.location if isinstance(stop.error, NbcompError) else None
+    if inner is not None and inner.function == "<genexpr>":
+        return True
     return loop_around(location_of(stop.frame.f_code, stop.instruction.offset)) is not None
 
 
