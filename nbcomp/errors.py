@@ -61,6 +61,14 @@ class Frames:
     all = False
 
 
+def leave_users_frames(error: BaseException) -> None:
+    """Take the frames of this package off an error that is being raised.
+
+    Raised again by a plain `raise`, it does not get that of whoever raises it either.
+    """
+    error.__traceback__ = users_frames(error.__traceback__)
+
+
 def users_frames(traceback: TracebackType | None) -> TracebackType | None:
     """A traceback without the frames of this package, unless all are wanted."""
     kept = []

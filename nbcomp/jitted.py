@@ -22,7 +22,7 @@ from typing import Any
 
 from nbcomp.compiled import Compiled
 from nbcomp.dispatch import Library
-from nbcomp.errors import PACKAGE, NbcompError, Unsupported, users_frames
+from nbcomp.errors import PACKAGE, NbcompError, Unsupported, leave_users_frames
 from nbcomp.explained import Explained, explained
 from nbcomp.frontend.bytecode.capture import (
     Break,
@@ -126,10 +126,14 @@ class Jit(Callable):
         __tracebackhide__ = True
         if self._watcher is not None:
             return self._watcher(*args, **kwargs)
-        if self.parts is not None and not self.variants:
-            return self.in_parts(args, kwargs)
-        self._native.connect(self)
-        return self._native.callable(*args, **kwargs)
+        try:
+            if self.parts is not None and not self.variants:
+                return self.in_parts(args, kwargs)
+            self._native.connect(self)
+            return self._native.callable(*args, **kwargs)
+        except BaseException as error:
+            leave_users_frames(error)
+            raise
 
     @classmethod
     def of(cls, function: Any, options: Options) -> Jit:
@@ -200,8 +204,9 @@ class Jit(Callable):
                 return call(self.slow_path, args, kwargs)
         try:
             return self._slow_path(args, kwargs)
-        except Exception as error:
-            raise error.with_traceback(users_frames(error.__traceback__))  # noqa: B904
+        except BaseException as error:
+            leave_users_frames(error)
+            raise
 
     def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _definition(self.__wrapped__) != self._definition:
@@ -530,7 +535,12 @@ class Jit(Callable):
         return types.MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<nbcomp.jit {self.__qualname__}: {len(self.variants)} signatures compiled>"
+        return f"<nbcomp.jit {self.__qualname__}: {signatures(self.variants)}>"
+
+
+def signatures(variants: Sequence[Compiled]) -> str:
+    """How many a function is compiled for, in words."""
+    return f"{len(variants)} signature{'s' * (len(variants) != 1)} compiled"
 
 
 def _users_level() -> int:

@@ -24,6 +24,7 @@ from nbcomp.record import Location
 
 Span = tuple[int, int, int, int]  # line, column, end line, end column; columns count UTF-8 bytes
 
+NOTEBOOK = ("IPython", "ipykernel")
 _LIBRARY = tuple(str(p) + "/" for p in (Path(__file__).parent.parent, Path(np.__file__).parent))
 
 
@@ -66,7 +67,12 @@ def user_frame() -> Running | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _skipped(frame.f_code.co_filename):
         frame = frame.f_back
-    return frame
+    return None if frame is None or _is_notebooks(frame) else frame
+
+
+def _is_notebooks(frame: FrameType) -> bool:
+    """Whether a frame is of what runs the notebook's cells and commands, which are above it."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in NOTEBOOK
 
 
 def user_frames(root: CodeType | None) -> Iterator[Running]:
@@ -75,7 +81,7 @@ def user_frames(root: CodeType | None) -> Iterator[Running]:
         yield from reversed(INTERPRETED.frames)
         return
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not root:
+    while frame is not None and frame.f_code is not root and not _is_notebooks(frame):
         if not _skipped(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back

@@ -176,4 +176,6 @@ def test_why_python_goes_on_reads_as_a_sentence(data: Any) -> None:
         "        w = w + 1\n    return w\nh(x)"
     )
     said = str(data.value("%explain h"))
-    assert "the value before differs from call to call" in " ".join(said.replace("│", "").split())
+    assert "what was computed just before differs from call to call" in " ".join(
+        said.replace("│", "").split()
+    )

@@ -41,7 +41,7 @@ from nbcomp.record import Location
 from nbcomp.runtime.plan import ObjectGuard, Source
 
 Places = dict[tuple[types.CodeType, int], Unsupported]  # left to Python, and why
-STACKED = "the value before"  # what an expression has computed so far
+STACKED = "what was computed just before"  # by an expression, on the stack
 EARLY_VALUES = 1 << 22  # elements computed while compiling before a loop is asked for as one
 MOST_TRIES = 6  # places for a part to end at, the last first
 

@@ -203,8 +203,18 @@ def _binary(f: Frame, i: Instruction) -> None:
     if function.__name__.startswith("i") and isinstance(left, list | dict | set):
         calls.check_own(f.machine.lifter, left, "an augmented assignment")
     if isinstance(left, str | bytes):
-        calls.check_text(right)
+        _check_operand_of_text(function, left, right)
     f.push(function(left, right))
+
+
+def _check_operand_of_text(function: Any, left: str | bytes, right: Any) -> None:
+    """Raise `Unsupported` for what Python makes of text and arrays."""
+    if function.__name__ in ("mod", "imod"):
+        calls.check_text(right)
+    elif type(right) is Tracer:
+        place = here()
+        where = f" of `{place.source()}`" if place else ""
+        raise Unsupported(f"the left side{where} is a {type(left).__name__}, no array", place)
 
 
 _COMPARISONS = {

@@ -25,7 +25,8 @@ RESULT = ".part"  # the variable that holds what a part handed out
 # when they refer back to the function.
 CALLED = ".parts"
 NEW = sys.version_info >= (3, 13)
-FLAGS = 0x4 | 0x8  # *args and **kwargs
+REST = ""  # the variable that holds what is handed to the function in the middle
+VARARGS, FLAGS = 0x4, 0x4 | 0x8  # *args, and **kwargs too
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +75,22 @@ class Outlined:
         """The function from an exit on.
 
         It takes all variables (cells as they are), whatever has no value as None, then the stack.
+        What is no parameter of the user's comes in a tuple without a name, which tracebacks do not
+        show.
         """
         assert exit.index is not None
         body, code = self._body(), self.code
         names = variables(code)
         stack = [f".stack{k}" for k, full in enumerate(exit.stack) if full]
         made = [Instruction("COPY_FREE_VARS", len(code.co_freevars) + 1), Instruction("RESUME")]
-        made += [Instruction("DELETE_FAST", operand=n) for n in names if n in unbound]
+        own = parameters(code)
+        rest = [*names[own:], *stack]
+        made += [load(REST), Instruction("UNPACK_SEQUENCE", len(rest))]
+        made += [Instruction("STORE_FAST", operand=n) for n in rest]
+        made += [
+            Instruction("DELETE_FAST", operand=n)
+            for n in (REST, *filter(unbound.__contains__, names))
+        ]
         values = iter(stack)
         for full in exit.stack:
             made.append(load(next(values)) if full else Instruction("PUSH_NULL"))
@@ -88,16 +98,17 @@ class Outlined:
         for i in made:
             i.positions = body.plain[exit.index].positions
         free = (*code.co_freevars, CALLED)
-        frame = Frame((*names, *stack, RESULT), code.co_cellvars, free)
+        local = (*names[:own], REST, *rest, RESULT)
+        frame = Frame(local, code.co_cellvars, free)
         return assemble(
             code,
             [*made, *body.instructions],
             frame,
-            body.depth + len(stack),
-            co_argcount=len(names) + len(stack),
+            body.depth + len(rest),
+            co_argcount=own,
             co_posonlyargcount=0,
             co_kwonlyargcount=0,
-            co_flags=code.co_flags & ~FLAGS,
+            co_flags=code.co_flags & ~FLAGS | VARARGS,
         )
 
     def _body(self) -> _Body:
@@ -107,6 +118,12 @@ class Outlined:
 def variables(code: CodeType) -> tuple[str, ...]:
     """The variables of a code object's frame, without those of outer functions."""
     return (*code.co_varnames, *(c for c in code.co_cellvars if c not in code.co_varnames))
+
+
+def parameters(code: CodeType) -> int:
+    """How many of a code object's variables are its parameters."""
+    collecting = sum(bool(code.co_flags & flag) for flag in (VARARGS, FLAGS - VARARGS))
+    return code.co_argcount + code.co_kwonlyargcount + collecting
 
 
 def load(name: str) -> Instruction:

@@ -125,6 +125,9 @@ def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
     return [False] * len(inputs)
 
 
+_CONTROL = {"loops": "a loop over elements", "while": "a loop", "if": "an `if`"}
+
+
 def _why_whole(node: Node) -> tuple[str, str]:
     """Why a node needs its operand in memory of its own, and what would make that unnecessary."""
     order = "np.ascontiguousarray, once outside the function, gives an array in that order"
@@ -135,13 +138,17 @@ def _why_whole(node: Node) -> tuple[str, str]:
             return "functions of C get their operands in C order", order
         who = "a routine in Python" if node.op.brought else f"NumPy's {node.op.name}"
         return f"{who} takes whole arrays", ""
+    if isinstance(node.op, Control):
+        return f"{_CONTROL.get(node.op.name, node.op.name)} takes whole arrays", ""
     if isinstance(node.op, Recurrence):
         return "a loop over steps takes whole arrays in C order", order
     if isinstance(node.op, Windowed):
         return f"{node.op.name} walks over an array with plain strides", order
     if isinstance(node.op, Contract) and node.op.narrow:
         return "its products are of neighbours along the sum", order
-    return "BLAS reads matrices with a contiguous row or column", order
+    generated = isinstance(node.op, Contract) and node.op.generated
+    reader = "the loops of a product read" if generated else "BLAS reads"
+    return f"{reader} matrices with a contiguous row or column", order
 
 
 def _contiguous(node: Node) -> bool:
