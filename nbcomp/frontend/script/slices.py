@@ -73,9 +73,9 @@ class Slices(Arithmetic):
             return 1
         s = self.bound_number(step)
         if isinstance(s.expr, Const):
-            if s.low == 0:
+            if s.expr.value == 0:
                 raise ValueError("slice step cannot be zero")
-            return int(s.low)
+            return int(s.expr.value)
         if s.low <= 0:
             s = self.keep(s)
             zero = self.compare("equal", s.expr, self.int_const(0))
@@ -131,7 +131,7 @@ class Slices(Arithmetic):
         """A length, as an int where it is known now."""
         if isinstance(s.expr, Affine) and not s.expr.terms:
             return s.expr.constant
-        return int(s.low) if isinstance(s.expr, Const) else s
+        return int(s.expr.value) if isinstance(s.expr, Const) else s
 
     def sum_of(self, a: Expr, b: Expr) -> Expr:
         """The sum of two ints that surely fits."""

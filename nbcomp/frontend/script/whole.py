@@ -42,6 +42,8 @@ class WholeNumbers(Ways):
             bad = self.apply(f"{fn}_overflows", a.expr, b.expr, dtype=BOOL)
             self.fail_if(bad, *BEYOND)
         expr = self.index_arithmetic(fn, a.expr, b.expr) if fits else None
+        if isinstance(expr, Const):
+            return number(int(expr.value))  # whatever the variables in it, which cancel out
         expr = expr or self.apply(fn, a.expr, b.expr)
         return Scalar(PY_INT, expr, max(low, INT_LOW), min(high, INT_HIGH))
 
@@ -96,12 +98,8 @@ class WholeNumbers(Ways):
 
     def int_power(self, a: Scalar, b: Scalar) -> Scalar:
         """a ** b; a negative b, which gives a float, is left to Python."""
-        if isinstance(b.expr, Const) and 0 <= b.low <= LONG_POWER:
-            result = number(1)
-            a = self.keep(a)
-            for _ in range(b.low):
-                result = self.keep(self.int_multiply(result, a)) if result.low != 1 else a
-            return result
+        if isinstance(b.expr, Const) and 0 <= (count := int(b.expr.value)) <= LONG_POWER:
+            return self.product_of(a, count)
         b = self.keep(b)
         if b.low < 0:
             negative = self.compare("less", b.expr, self.int_const(0))
@@ -114,6 +112,15 @@ class WholeNumbers(Ways):
         if a.low == a.high == -1:
             return self.int_subtract(number(1), self.int_multiply(number(2), odd))
         return self.squared(a, b)
+
+    def product_of(self, a: Scalar, count: int) -> Scalar:
+        """`count` times the same factor."""
+        if count == 0:
+            return number(1)
+        result = a = self.keep(a)
+        for _ in range(count - 1):
+            result = self.keep(self.int_multiply(result, a))
+        return result
 
     def squared(self, a: Scalar, b: Scalar) -> Scalar:
         """a ** b for b >= 0, by squaring: for each bit of b, from the last one on."""
