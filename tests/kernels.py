@@ -208,12 +208,17 @@ def pieces(extent: int) -> list[tuple[int, int]]:
     return [*reversed(list(pairwise(cuts))), (extent, extent)]
 
 
-def same_memory(got: dict[str, Array], wanted: dict[str, Array], ulp: float = 0) -> None:
-    """Assert that all arrays and the memory around them agree, bit for bit or within `ulp`."""
+def same_memory(
+    got: dict[str, Array], wanted: dict[str, Array], ulp: float = 0, zeros: bool = True
+) -> None:
+    """Assert that all arrays and the memory around them agree, bit for bit or within `ulp`.
+
+    zeros: in the sign of zero, too.
+    """
     for name, array in wanted.items():
         left, right = base(got[name]), base(array)
         if array.dtype.kind == "f":
-            agree(left, right, ulp, name)
+            agree(left, right, ulp, name, zeros)
         else:
             np.testing.assert_array_equal(left, right, err_msg=name)
 
@@ -225,14 +230,15 @@ def base(array: Array) -> Array:
     return found
 
 
-def agree(got: Array, wanted: Array, ulp: float, name: str) -> None:
+def agree(got: Array, wanted: Array, ulp: float, name: str, zeros: bool = True) -> None:
     """Floats: NaN where NaN is, the same zeros, and no further apart than `ulp`."""
     nan = np.isnan(wanted)
     np.testing.assert_array_equal(np.isnan(got), nan, err_msg=name)
     if ulp == 0:
         np.testing.assert_array_equal(got, wanted, err_msg=name)
-        signs = np.signbit(got[~nan]), np.signbit(wanted[~nan])
-        np.testing.assert_array_equal(*signs, err_msg=f"{name}: the sign of zero")
+        if zeros:
+            signs = np.signbit(got[~nan]), np.signbit(wanted[~nan])
+            np.testing.assert_array_equal(*signs, err_msg=f"{name}: the sign of zero")
         return
     apart = np.abs(got[~nan].astype(np.longdouble) - wanted[~nan])
     step = np.spacing(np.abs(wanted[~nan])).astype(np.longdouble)
