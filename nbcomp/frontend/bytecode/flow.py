@@ -64,7 +64,11 @@ def live(code: CodeType, instructions: Sequence[Instruction]) -> list[frozenset[
 
 
 def bound(code: CodeType, instructions: Sequence[Instruction]) -> list[frozenset[str]]:
-    """The local variables that surely have a value at each instruction."""
+    """The local variables that surely have a value at each instruction.
+
+    What a comprehension saves, it stores again afterwards, and that may be no value (PEP 709).
+    """
+    saved = {i.operand for i in instructions if i.name == "LOAD_FAST_AND_CLEAR"}
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
     everything = frozenset(code.co_varnames)
@@ -80,7 +84,7 @@ def bound(code: CodeType, instructions: Sequence[Instruction]) -> list[frozenset
         result[index] = names
         i = instructions[index]
         after = names
-        if i.name == "STORE_FAST":
+        if i.name == "STORE_FAST" and i.operand not in saved:
             after = names | {i.operand}
         elif i.name in WRITE:
             after = names - {i.operand}
