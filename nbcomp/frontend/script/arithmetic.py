@@ -19,6 +19,7 @@ import numpy as np
 
 from nbcomp.frontend.script.errors import (
     FLOAT_BY_ZERO,
+    INT_BY_ZERO,
     TOO_LARGE_POWER,
     ZERO_TO_NEGATIVE,
     Words,
@@ -49,7 +50,8 @@ from nbcomp.loop.grammar import Apply, Const, Expr, const
 from nbcomp.sizes import Size
 from nbcomp.types import BOOL, FLOAT64
 
-BINARY: dict[type[ast.operator], tuple[Callable[[Any, Any], Any], str]] = {
+Operator = Callable[[Any, Any], Any]
+BINARY: dict[type[ast.operator], tuple[Operator, str]] = {
     ast.Add: (operator.add, "add"),
     ast.Sub: (operator.sub, "subtract"),
     ast.Mult: (operator.mul, "multiply"),
@@ -63,7 +65,7 @@ BINARY: dict[type[ast.operator], tuple[Callable[[Any, Any], Any], str]] = {
     ast.LShift: (operator.lshift, "left_shift"),
     ast.RShift: (operator.rshift, "right_shift"),
 }
-COMPARE: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], str]] = {
+COMPARE: dict[type[ast.cmpop], tuple[Operator, str]] = {
     ast.Lt: (operator.lt, "less"),
     ast.LtE: (operator.le, "less_equal"),
     ast.Gt: (operator.gt, "greater"),
@@ -77,7 +79,7 @@ BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
 class Arithmetic(Rounding):
     """Operators on scalars."""
 
-    def binary(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    def binary(self, fn: str, python: Operator, a: Any, b: Any) -> Any:
         """`a ∘ b`; known numbers are computed now, as Python does."""
         if isinstance(a, Either) or isinstance(b, Either):
             return self.each_way((a, b), partial(self.binary, fn, python))
@@ -102,7 +104,8 @@ class Arithmetic(Rounding):
             return self.python_float(fn, self.to_float(a), self.to_float(b))
         a, b = self.to_int(a), self.to_int(b)
         if fn == "divide":
-            return self.python_float(fn, self.to_float(a), self.to_float(b))
+            x, y = self.to_float(a), self.to_float(self.nonzero(b, INT_BY_ZERO[fn]))
+            return Scalar(PY_FLOAT, self.apply(fn, x.expr, y.expr))
         method: Callable[[Scalar, Scalar], Scalar] | None = getattr(self, f"int_{fn}", None)
         if method is None:
             raise NotElements(f"{fn} of ints is not compiled")
@@ -279,7 +282,7 @@ class Arithmetic(Rounding):
 
     # ------------------------------------------------------------------- comparisons and truth
 
-    def compared(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    def compared(self, fn: str, python: Operator, a: Any, b: Any) -> Any:
         """`a < b` and the like."""
         if isinstance(a, Either) or isinstance(b, Either):
             return self.compared_each_way(fn, python, a, b)
@@ -302,7 +305,7 @@ class Arithmetic(Rounding):
                 return found
         return Scalar(PY_BOOL, self.compare(fn, x.expr, y.expr), 0, 1)
 
-    def compared_each_way(self, fn: str, python: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    def compared_each_way(self, fn: str, python: Operator, a: Any, b: Any) -> Any:
         """A comparison of numbers of several kinds: of their values, where that is the same."""
         if is_numeric(a) and is_numeric(b):
             a, b = self.keep(numeric(a)), self.keep(numeric(b))
@@ -379,6 +382,17 @@ class Arithmetic(Rounding):
         if isinstance(op, ast.Invert):
             return Scalar(PY_INT, self.apply("invert", s.expr), ~s.high, ~s.low)
         return s
+
+
+def updating(python: Operator) -> Operator:
+    """What `op=` does to things that do not change: the operator, which raises other words."""
+    in_place: Operator = getattr(operator, f"i{python.__name__.rstrip('_')}")
+
+    def update(a: Any, b: Any) -> Any:
+        fixed = a is None or isinstance(a, str | tuple) or is_number(a)
+        return in_place(a, b) if fixed else python(a, b)
+
+    return update
 
 
 def _folded(test: Expr) -> Expr:

@@ -15,6 +15,7 @@ import numpy as np
 from nbcomp.frontend.script.arithmetic import BINARY
 from nbcomp.frontend.script.calls import Calls
 from nbcomp.frontend.script.computed import is_array
+from nbcomp.frontend.script.expressions import Update
 from nbcomp.frontend.script.mathematics import ROUNDING
 from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.values import (
@@ -157,7 +158,7 @@ class Assignments(Calls):
             if isinstance(current, View):
                 self.update(node, current)
                 return
-            operation = ast.BinOp(_loaded(node.target), node.op, node.value)
+            operation = Update(_loaded(node.target), node.op, node.value)
             self.bind(node.target.id, self.value(ast.copy_location(operation, node)))
             return
         if not isinstance(node.target, ast.Subscript):

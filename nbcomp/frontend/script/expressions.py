@@ -14,13 +14,14 @@ from functools import partial
 from typing import Any
 
 from nbcomp.errors import NbcompError
-from nbcomp.frontend.script.arithmetic import BINARY
+from nbcomp.frontend.script.arithmetic import BINARY, Operator, updating
 from nbcomp.frontend.script.choices import Choices
 from nbcomp.frontend.script.computed import is_array
 from nbcomp.frontend.script.reductions import METHODS, turned
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.values import (
     PY_INT,
+    PYTHONS,
     Computed,
     Either,
     GeneratorOf,
@@ -41,8 +42,10 @@ from nbcomp.frontend.script.values import (
 
 LONGEST_CHOICE = 32  # entries of a tuple, one of which is chosen at run time
 OF_ARRAYS = {*METHODS, "copy", "dot", "fill", "astype"}
-# What evaluating something known now may raise: it is raised when the program gets there.
-PYTHONS = (ArithmeticError, ValueError, TypeError, LookupError, NameError, AttributeError)
+
+
+class Update(ast.BinOp):
+    """`a op b` of a statement `a op= b`, which says so in what it raises."""
 
 
 class Expressions(Choices):
@@ -154,13 +157,20 @@ class Expressions(Choices):
     # -------------------------------------------------------------------------------- operators
 
     def expr_BinOp(self, node: ast.BinOp) -> Any:
+        return self.operation(node, lambda python: python)
+
+    def expr_Update(self, node: Update) -> Any:
+        return self.operation(node, updating)
+
+    def operation(self, node: ast.BinOp, form: Callable[[Operator], Operator]) -> Any:
+        """An operation; `form`: what Python's own operator becomes."""
         a, b = self.value(node.left), self.value(node.right)
         if isinstance(node.op, ast.MatMult):
             return self.product(a, b)
         if type(node.op) not in BINARY:
             raise NotElements(f"`{ast.unparse(node)}` in a loop over elements", node)
         python, fn = BINARY[type(node.op)]
-        return self.each(partial(self.binary, fn, python), a, b)
+        return self.each(partial(self.binary, fn, form(python)), a, b)
 
     def each(self, compute: Callable[..., Any], *values: Any) -> Any:
         """compute(*values) of numbers, or for each element of arrays."""

@@ -32,6 +32,10 @@ class NotElements(Exception):
         self.reason, self.node, self.hint = reason, node, hint
 
 
+# What evaluating something known now may raise: it is raised when the program gets there.
+PYTHONS = (ArithmeticError, ValueError, TypeError, LookupError, NameError, AttributeError)
+
+
 class Raises(Exception):
     """This raises whenever it is run: the exception."""
 

@@ -17,6 +17,7 @@ from nbcomp.frontend.script.values import (
     KINDS,
     NONE,
     PY_BOOL,
+    PYTHONS,
     TAG,
     Either,
     Kind,
@@ -162,12 +163,12 @@ class Ways(Emitter):
             with self.body() as body:
                 try:
                     result = self.each_way(plain, compute)
-                except (NotElements, Raises) as error:
+                except (NotElements, Raises, *PYTHONS) as error:
                     reasons.append(error)
                     result = self.left_to_python(error)
             sides.append((way, body, result))
         if len(reasons) == len(sides):
-            raise reasons[0]
+            raise next((r for r in reasons if isinstance(r, NotElements)), reasons[0])
         return self.by_tag(chosen.tag, sides)
 
     def at_hand(self, value: Either) -> Either:
