@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import PACKAGE, NbcompError
-from nbcomp.frontend.result import bind, rebuild, resolve
+from nbcomp.frontend.result import Own, ViewOf, bind, leaves, rebuild, resolve
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.control import exception
 from nbcomp.graph.ir import Graph
+from nbcomp.graph.op import Constant, View
 from nbcomp.graph.passes.groups import FusedGraph, Group
+from nbcomp.graph.passes.materialise import Copy
 from nbcomp.loop.grammar import STATUS_BITS, Kernel, failures
 from nbcomp.loop.printer import print_kernel
 from nbcomp.lowering.program import KernelStep, LibraryStep, Program
@@ -153,6 +155,17 @@ class Compiled:
             return inspect.getsource(_written(self.function))
         except (OSError, TypeError):
             return ""
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether the result is known while compiling, for all calls that this is for."""
+        inputs = set(self.graph.inputs)
+        computed = [n for n in self.graph.nodes if n not in inputs]
+        reads = {i for n in computed for i in n.inputs} | set(self.graph.outputs)
+        known = all(isinstance(n.op, Constant | View | Copy) for n in computed)
+        bases = (x.base if isinstance(x, ViewOf) else x for x in leaves(self.capture.result))
+        own = self.capture.writes or any(isinstance(base, Own) for base in bases)
+        return known and not own and reads.isdisjoint(inputs)
 
     @property
     def location(self) -> Location | None:

@@ -200,11 +200,14 @@ class TuneReport(_Shown):
         if ranked := ranked_words(max(self.states, key=lambda state: len(state.points))):
             yield ranked
         if tuned.interrupted:
-            yield "interrupted: the best until then was kept"
+            kept = "the best until then was kept" if self.better else "nothing better was sure yet"
+            yield f"interrupted: {kept}"
         if tuned.note:
             yield tuned.note
         if tuned.record:
-            yield f"recorded in {visible(tuned.record)}: compiled so from now on"
+            path = visible(tuned.record)
+            so = f"recorded in {path}: compiled so from now on"
+            yield so if self.better else f"the trials are recorded in {path}"
         for other in tuned.elsewhere:
             yield f"on {visible(other.target)}: {TuneReport(other).found_words}"
         for problem in tuned.problems[:3]:

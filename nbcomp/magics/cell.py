@@ -2,8 +2,7 @@
 
 The cell is parsed, executed and cached under its own number, so that tracebacks, carets and
 `inspect.getsource` show the user's lines; functions it defines become compiled functions of the
-notebook.  A cell that fails leaves the notebook's names as they were.  Knows IPython's compiler; it
-must not know how results are shown.
+notebook.  Knows IPython's compiler; it must not know how results are shown.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import ast
 import builtins
 import inspect
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
@@ -24,7 +22,6 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import nbcomp
-from nbcomp.errors import Frames, users_frames
 from nbcomp.magics.recording import Call, Recording, in_parts, is_compiled
 from nbcomp.measure.arguments import twin
 from nbcomp.openings import examples, of_types, with_lengths
@@ -36,6 +33,10 @@ Namespace = dict[str, Any]
 Way = Callable[[Any], Any]  # how functions are compiled: `nbcomp.jit`, perhaps with options
 
 
+class NoInput(UsageError):
+    """A function is to be called, and nothing says with what."""
+
+
 @dataclass
 class Outcome:
     """What a cell did: its value, the calls to report, and else a note in place of a report."""
@@ -43,57 +44,6 @@ class Outcome:
     value: Any = None
     calls: list[Call] = field(default_factory=list)
     note: str = ""
-
-
-# --------------------------------------------------------------------------------------- errors
-
-
-@contextmanager
-def restored_on_error(
-    namespace: Namespace, but: type[BaseException] | tuple[()] = ()
-) -> Iterator[None]:
-    """Give every name its old value when the body raises, unless it is a `but`."""
-    before = dict(namespace)
-    try:
-        yield
-    except but:
-        raise
-    except BaseException:
-        for name in namespace.keys() - before.keys():
-            del namespace[name]
-        namespace.update(before)
-        raise
-
-
-class UsersFrames:
-    """Takes the compiler's own frames out of the traceback of an error, unless all are wanted."""
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        self.shell = shell
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        __tracebackhide__ = True
-        if isinstance(error, Exception) and not Frames.all:
-            if isinstance(error, SyntaxError):
-                _show_without_frames(self.shell)
-            raise error.with_traceback(users_frames(error.__traceback__))
-
-
-def _show_without_frames(shell: Any) -> None:
-    """Show the syntax error that is about to be raised as IPython shows one in a plain cell.
-
-    It points at its line by itself; the frames IPython would put before are not the user's.
-    """
-    old = shell.custom_exceptions, shell.CustomTB
-
-    def show(shell: Any, *_: Any, **__: Any) -> None:
-        shell.custom_exceptions, shell.CustomTB = old
-        shell.showsyntaxerror()
-
-    shell.set_custom_exc((SyntaxError,), show)
 
 
 # ---------------------------------------------------------------------------------------- cells
@@ -107,7 +57,8 @@ def run_cell(
     The calls to report are those its last statement makes, or the last statement that makes any.
     Only when the cell holds nothing but definitions, the last function it defines is called: with
     `inputs` (expressions, separated by commas), inputs made from its annotations, or copies of
-    variables of the notebook with the names of its parameters.
+    variables of the notebook with the names of its parameters; where there are none, a note says
+    so.
     """
     __tracebackhide__ = True
     namespace = shell.user_ns
@@ -134,7 +85,11 @@ def run_cell(
         return Outcome(value, note=f"{names}: compiled when called; the cell made no call")
     if not defined:
         raise UsageError(_nothing(namespace, name))
-    call = call_with_inputs(namespace[defined[-1]], namespace, inputs)
+    try:
+        call = call_with_inputs(namespace[defined[-1]], namespace, inputs)
+    except NoInput as missing:
+        names = " and ".join(defined)
+        return Outcome(value, note=f"{names}: compiled when called; there is {missing}")
     call.args, call.kwargs = twin((call.args, call.kwargs))
     return Outcome(call.make(), [call])
 
@@ -349,7 +304,7 @@ def call_of(
         return eval(compile(ast.Expression(part), "<call>", "eval"), namespace)
 
     if isinstance(node, ast.Call):
-        function = _compiled(value_of(node.func), way)
+        function = _compiled(value_of(node.func), way, _as_function(node, namespace))
         # `collect(…)` evaluates the arguments exactly as the call itself would.
         collect = ast.Call(ast.Name("_nbcomp_collect", ast.Load()), node.args, node.keywords)
         namespace["_nbcomp_collect"] = lambda *args, **kwargs: Call(function, args, kwargs)
@@ -370,12 +325,21 @@ def call_of(
     return call
 
 
-def _compiled(value: Any, way: Way | None = None) -> Any:
+def _as_function(call: ast.Call, namespace: Namespace) -> str:
+    """A call as a function of the arrays in it that could be compiled."""
+    names = (n.id for n in ast.walk(call) if isinstance(n, ast.Name))
+    arrays = [n for n in names if isinstance(namespace.get(n), np.ndarray | np.generic)]
+    return f"def f({', '.join(dict.fromkeys(arrays))}): return {ast.unparse(call)}"
+
+
+def _compiled(value: Any, way: Way | None = None, written: str = "") -> Any:
+    """The compiled form of what is called; written: how the call would be one of Python."""
     if not callable(value):
         raise UsageError(f"expected a function, not a {type(value).__name__}")
     if isinstance(value, np.ufunc | BuiltinFunctionType):
+        example = f", such as {written}" if written else ""
         raise UsageError(
-            f"{value.__name__} is not written in Python: define a function that calls it"
+            f"{value.__name__} is not written in Python: define a function that calls it{example}"
         )
     if why := why_not(value):
         raise UsageError(why)
@@ -437,6 +401,10 @@ def _why_not_compiled(name: str, function: Any) -> str:
             f"{name} is not a function of the notebook: what becomes of it is said of the compiled "
             f"functions that call it"
         )
+    if _is_model(function):
+        return (
+            f"{name} is an object, whose calls are compiled: name one, such as %explain {name}(…)"
+        )
     return (
         why_not(function)
         or f"{name} is not a compiled function: define it in a %%compile cell, or call it with "
@@ -477,7 +445,7 @@ def call_with_inputs(function: Any, namespace: Namespace, inputs: str) -> Call:
             continue
         found = _input(parameter, namespace)
         if found is inspect.Parameter.empty:
-            raise UsageError(
+            raise NoInput(
                 f"no input for {parameter.name!r} of {plain.__name__}: call it in the cell's last "
                 f"line, give --inputs, annotate it ({parameter.name}: nbcomp.f32[8, 64]) or "
                 f"define a variable {parameter.name!r}"

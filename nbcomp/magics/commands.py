@@ -22,16 +22,15 @@ from nbcomp.display.view.source import source_of
 from nbcomp.display.view.view import SECTIONS
 from nbcomp.display.view.words import count
 from nbcomp.magics.cell import (
-    UsersFrames,
     Way,
     call_of,
     compiled_named,
     function_named,
     is_silenced,
-    restored_on_error,
     run_cell,
 )
-from nbcomp.magics.measuring import Interrupted, Options, report_on
+from nbcomp.magics.failing import UsersFrames, restored_on_error
+from nbcomp.magics.measuring import Interrupted, Options, keep_figures, report_on
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.recording import Call, breaks_of, parts_of
 from nbcomp.magics.searching import budget, tuned_if_any
@@ -201,10 +200,10 @@ class CompilerMagics(Magics):
         `%compile` returns the last report.
         """
         __tracebackhide__ = True
-        args = parsed(self.compile, line)
-        chosen = options(args)
+        with UsersFrames(self.notebook), restored_on_error(self.notebook, cell or ""):
+            args = parsed(self.compile, line)
+            chosen, search, way = options(args), _search(args), self._way(args)
         with UsersFrames(self.notebook):
-            search, way = _search(args), self._way(args)
             if cell is not None:
                 compiler = way or (nbcomp.script if args.script else nbcomp.jit)
                 return self._cell(cell, args.inputs, args.html, chosen, compiler, search)
@@ -264,7 +263,7 @@ class CompilerMagics(Magics):
         with (
             Progress(self.notebook) as progress,
             shown_when_interrupted(progress.finish),
-            restored_on_error(self.notebook.user_ns, but=Interrupted),
+            restored_on_error(self.notebook, cell, but=Interrupted),
         ):
             progress.say("compiling …")
             outcome = run_cell(self.notebook, cell, inputs, way)
@@ -351,4 +350,6 @@ class CompilerMagics(Magics):
         ):
             progress.say("compiling …")
             call = call_of(self.notebook, " ".join(args.call), args.inputs)
-            return report_on(call, chosen, progress.say)
+            report = report_on(call, chosen, progress.say)
+            keep_figures(call, report)
+            return report

@@ -8,8 +8,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from nbcomp.magics.cell import UsersFrames, call_of
+from nbcomp.magics.cell import call_of
 from nbcomp.magics.commands import parsed, unquoted
+from nbcomp.magics.failing import UsersFrames
 from nbcomp.magics.progress import Progress
 
 

@@ -22,6 +22,7 @@ from nbcomp.measure.arguments import Elsewhere, kept, twin
 from nbcomp.measure.comparison import Comparison, check, coarsest, compare, errors
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import SIZES, Scaling, scaling
+from nbcomp.measure.timing import Timing
 from nbcomp.record import Location
 
 INTERRUPTED = "interrupted: what had not been measured by then is missing"
@@ -61,6 +62,30 @@ def report_on(call: Call, options: Options, say: Callable[[str], None] = lambda 
     captured = call.compiled.capture
     with kept(captured.signature, captured.writes, call.args, call.kwargs) as elsewhere:
         return _Measuring(call, options, say, elsewhere).report()
+
+
+def keep_figures(call: Call, report: Report) -> None:
+    """Let the page that a compiled function writes of itself have what was measured of it."""
+    if call.refused is None:
+        known = call.compiled.shown or Report(call.compiled)
+        sizes = report.scaling or known.scaling
+        call.compiled.shown = replace(known, comparison=report.comparison, scaling=sizes)
+
+
+def keep_tuned(call: Call, own: Timing | None, theirs: Timing | None) -> None:
+    """The same for what a search has timed, and NumPy: the answer is compared once more."""
+    report = report_on(call, Options(timed=False))
+    found = report.comparison
+    if own and theirs and found and found.agrees:
+        found = replace(
+            found,
+            compiled=own,
+            reference=theirs,
+            speedup=theirs.median / own.median,
+            speedup_low=theirs.low / own.high,
+            speedup_high=theirs.high / own.low,
+        )
+    keep_figures(call, replace(report, comparison=found))
 
 
 def _report_on_parts(call: Call, options: Options, say: Callable[[str], None]) -> Report:
@@ -125,7 +150,9 @@ class _Measuring:
     def __init__(
         self, call: Call, options: Options, say: Callable[[str], None], elsewhere: Elsewhere
     ) -> None:
-        self.call, self.options, self.elsewhere = call, options, elsewhere
+        self.call, self.elsewhere = call, elsewhere
+        # Of an answer that is known there is nothing to time.
+        self.options = replace(options, timed=False) if call.compiled.constant else options
         self.compiled, self.reference = call.compiled, plain(call.function)
         self.say = lambda text: say(f"{call.compiled.name}: {text}")
         self.writes = bool(self.compiled.capture.writes)

@@ -10,8 +10,9 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from nbcomp.errors import ScheduleError
-from nbcomp.magics.cell import UsersFrames, call_of
+from nbcomp.magics.cell import call_of
 from nbcomp.magics.commands import parsed, unquoted
+from nbcomp.magics.failing import UsersFrames
 
 
 @magics_class

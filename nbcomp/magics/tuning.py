@@ -10,8 +10,11 @@ from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from nbcomp.display.view.words import count
-from nbcomp.magics.cell import UsersFrames, call_of
+from nbcomp.errors import NbcompError
+from nbcomp.magics.cell import call_of
 from nbcomp.magics.commands import parsed, unquoted
+from nbcomp.magics.failing import UsersFrames
+from nbcomp.magics.measuring import keep_tuned
 from nbcomp.magics.progress import Note, Progress
 from nbcomp.magics.searching import SECONDS, budget, in_a_line, tuned
 
@@ -51,9 +54,14 @@ class TuneMagics(Magics):
             seconds = budget(args.seconds, "--seconds")
             call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=True)
             call.find_compiled()
-            if call.refused is not None:
-                raise call.refused
-            progress.finish(tuned(call, seconds, args.record, args.on, progress))
+            name = call.function.__name__
+            with in_a_line():
+                if call.refused is not None:
+                    raise NbcompError(f"{name} is not tuned: {call.refused.message}")
+                found = tuned(call, seconds, args.record, args.on, progress)
+            progress.finish(found)
+            if not isinstance(found, Note):
+                keep_tuned(call, found.tuned.own, found.tuned.numpy)
 
 
 def exchange(record: str, export: str, merge: str) -> str:

@@ -159,6 +159,7 @@ def fake_compiled(**changes: Any) -> SimpleNamespace:
         "trace": trace,
         "compile_seconds": 0.0534,
         "lengths": (),
+        "constant": False,
         "options": EVERYTHING,
         "cold": True,
         "threads": 2,

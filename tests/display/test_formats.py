@@ -310,6 +310,18 @@ def test_a_gain_within_the_noise_is_no_gain(
     assert ratio_words(ratio, low, high)[0] == status
 
 
+def test_of_a_wide_spread_the_sure_end_is_said() -> None:
+    assert ratio_words(80.0, 2.29, 493.0) == (
+        "faster",
+        "at least 2.29× faster than NumPy (up to 493)",
+    )
+    assert ratio_words(0.1, 0.02, 0.5) == (
+        "slower",
+        "at least 2.00× slower than NumPy (up to 50.0)",
+    )
+    assert "at least" not in ratio_words(8.0, 7.0, 12.0)[1]
+
+
 def test_an_unmeasured_compilation(compiled: SimpleNamespace) -> None:
     shown = view(compiled)
     assert shown.status == "untimed"

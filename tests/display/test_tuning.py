@@ -108,6 +108,15 @@ def test_nothing_found() -> None:
     assert "What the tuner found" not in shown.html()
 
 
+def test_where_nothing_was_found_nothing_is_compiled_otherwise() -> None:
+    ended = tuned(kernels=(Found(kernel()),), change=None, interrupted=True)
+    text = str(TuneReport(ended, 30.0))
+    assert "interrupted: nothing better was sure yet" in text
+    assert "the trials are recorded in tuned.jsonl" in text
+    assert "from now on" not in text
+    assert "was kept" not in text
+
+
 def test_what_the_final_comparison_did_not_confirm_is_no_speed_up() -> None:
     close = Found(kernel(), final=Ratio(0.98, 0.95, 1.02))
     shown = TuneReport(tuned(kernels=(close,), change=None), 30.0)

@@ -18,6 +18,7 @@ from nbcomp.measure.comparison import Comparison
 from nbcomp.measure.timing import BUSY
 from nbcomp.ops.external import External
 
+CONSTANT = "not timed, because the answer is a constant for these arguments"
 FEW_ULP = 64  # beyond this a difference is said by the size of the whole answer
 
 
@@ -26,6 +27,8 @@ def sentences(
 ) -> tuple[str, tuple[str, ...]]:
     """The status word, and the sentences below the title."""
     status, speed = _speed_sentence(comparison)
+    if compiled.constant and comparison is not None and comparison.agrees:
+        status, speed = "untimed", [CONSTANT]
     found = [_compile_sentence(compiled), *_lengths_sentence(compiled), *speed]
     found += [_difference_sentence(compiled, comparison), _precision_sentence(compiled, comparison)]
     found.append(check_sentence(checks))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 NEAR = 1.25  # the quartiles of a speed-up within this factor of 1 mean "about as fast"
 
+WIDE = 4  # times the lower quartile: a spread of which the median says little
+
 
 def seconds(value: float) -> str:
     """A duration with three significant digits and its unit."""
@@ -27,6 +29,10 @@ def ratio_words(ratio: float, low: float, high: float) -> tuple[str, str]:
         about = "about as fast as NumPy" if low > 1 / NEAR and high < NEAR else "unclear which is"
         rest = "" if about.startswith("about") else " faster, the times vary too much"
         return "same", f"{about}{rest} ({low:.2f}–{high:.2f}×)"
+    if high > WIDE * low:  # the median says little
+        least, most = (low, high) if ratio > 1.0 else (1 / high, 1 / low)
+        word = "faster" if ratio > 1.0 else "slower"
+        return word, f"at least {_digits(least)}× {word} than NumPy (up to {_digits(most)})"
     if ratio > 1.0:
         return "faster", f"{_digits(ratio)}× faster than NumPy ({_digits(low)}–{_digits(high)})"
     return (
