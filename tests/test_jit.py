@@ -201,7 +201,7 @@ def test_what_is_wrapped_shows() -> None:
     assert isinstance(f, Jit)
     assert "0 signatures" in repr(f)
     f(np.ones(2))
-    assert "1 signatures" in repr(f)
+    assert "1 signature compiled" in repr(f)
 
 
 def test_lambdas_and_partials() -> None:
