@@ -308,9 +308,14 @@ def substitute(body: tuple[Stmt, ...], by: Mapping[str, Expr]) -> tuple[Stmt, ..
     return tuple(map(stmt_of, body))
 
 
-def renamed(kernel: Kernel, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """A copy of statements that are already in the kernel: what they bind gets names of its own."""
-    scope = kernel
+def renamed(
+    kernel: Kernel, body: tuple[Stmt, ...], beside: tuple[Stmt, ...] = ()
+) -> tuple[Stmt, ...]:
+    """A copy of statements that are already in the kernel: what they bind gets names of its own.
+
+    beside: what goes into the kernel with them, whose names are taken, too.
+    """
+    scope = replace(kernel, stages=(*kernel.stages, *beside))
     for stmt in list(walk(body)):
         if isinstance(stmt, For):
             name = free_name(scope, stmt.var)

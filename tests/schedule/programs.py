@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.loop.grammar import Accumulate, Alloc, Block, Call, Kernel
+from nbcomp.loop.grammar import Accumulate, Alloc, Block, Call, Kernel, walk
 from nbcomp.loop.verifier import verify
+from nbcomp.lowering.program import KernelStep
 from nbcomp.types import FLOAT64
 from tests.kernels import (
     add_to,
@@ -24,6 +25,7 @@ from tests.kernels import (
     random_inputs,
     store,
 )
+from tests.programs import lowered
 
 Golden = Callable[..., None]
 Step = Callable[[Kernel], Kernel]
@@ -45,6 +47,28 @@ def check(k: Kernel, step: Step, golden: Golden | None = None, machine: bool = T
     if golden is not None:
         golden(f"{k}\n\n{result}")
     return result
+
+
+def bound_once(k: Kernel) -> None:
+    """No two loops, values or locals of a kernel have one name."""
+    bound = [getattr(s, "name", getattr(s, "var", "")) for s in walk(k.stages)]
+    bound += [s.buffer.name for s in walk(k.stages) if isinstance(s, Alloc)]
+    names = sorted(filter(None, bound))
+    assert names == sorted(set(names))
+
+
+def only(function: Callable[..., Any], *args: Any) -> Kernel:
+    """The one kernel of a program, as it is before any step."""
+    (k,) = (s.kernel for s in lowered(function, *args).steps if isinstance(s, KernelStep))
+    return k
+
+
+def softmax(rows: int = 7, columns: int = 40) -> Kernel:
+    def f(x: Any) -> Any:
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    return only(f, np.zeros((rows, columns), np.float32))
 
 
 def matmul(

@@ -10,7 +10,15 @@ from nbcomp.schedule import steps
 from nbcomp.schedule.language import from_json, parse
 from nbcomp.target.llvm.codegen import generate
 from tests.kernels import apply, buffer, index, kernel, load, loop, number, store
-from tests.schedule.programs import Golden, check, column_sums, matmul, two_stages
+from tests.schedule.programs import (
+    Golden,
+    bound_once,
+    check,
+    column_sums,
+    matmul,
+    softmax,
+    two_stages,
+)
 
 STEPS = """split("j", 16)
 reorder("j_o", "i", "j")
@@ -167,6 +175,23 @@ def test_a_pipeline_of_what_is_overwritten_where_it_was_read() -> None:
     why = r"iterations of i are not independent: they share y \(.*\), so the next iteration's"
     with pytest.raises(ScheduleError, match=why):
         steps.software_pipeline(in_place(1), "y", "i")
+
+
+@pytest.mark.parametrize("inner", ["r", "r_2"])
+@pytest.mark.parametrize("rows", [2, 3, 7])
+def test_a_pipeline_in_a_pipeline_of_the_same_array(inner: str, rows: int) -> None:
+    def step(k: Kernel) -> Kernel:
+        return steps.software_pipeline(steps.software_pipeline(k, "x", inner), "x", "i")
+
+    bound_once(check(softmax(rows, 13), step))
+
+
+def test_a_pipeline_of_rows_whose_last_is_peeled() -> None:
+    def step(k: Kernel) -> Kernel:
+        k = steps.software_pipeline(steps.peel(k, "i", 2), "x", "r_2")
+        return steps.software_pipeline(k, "x", "i")
+
+    bound_once(check(softmax(7, 13), step))
 
 
 def in_place(back: int) -> Kernel:

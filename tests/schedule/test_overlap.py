@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,25 +9,10 @@ import pytest
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import Alloc, For, Kernel, walk
-from nbcomp.lowering.program import KernelStep
 from nbcomp.schedule import steps
 from nbcomp.schedule.language import parse
 from tests.kernels import apply, buffer, index, kernel, load, loop, number, store
-from tests.programs import lowered
-from tests.schedule.programs import Golden, check, matmul
-
-
-def only(function: Callable[..., Any], *args: Any) -> Kernel:
-    (k,) = (s.kernel for s in lowered(function, *args).steps if isinstance(s, KernelStep))
-    return k
-
-
-def softmax(rows: int = 7, columns: int = 40) -> Kernel:
-    def f(x: Any) -> Any:
-        e = np.exp(x - x.max(axis=-1, keepdims=True))
-        return e / e.sum(axis=-1, keepdims=True)
-
-    return only(f, np.zeros((rows, columns), np.float32))
+from tests.schedule.programs import Golden, bound_once, check, matmul, only, softmax
 
 
 def layernorm(rows: int, columns: int) -> Kernel:
@@ -49,7 +33,7 @@ def test_overlap(golden: Golden) -> None:
 @pytest.mark.parametrize("columns", [20, 40, 131])
 def test_rows_of_every_number(early: str, rows: int, columns: int) -> None:
     for made in (softmax(rows, columns), layernorm(rows, columns)):
-        check(made, lambda k: steps.overlap(k, "i", early, "r_3"))
+        bound_once(check(made, lambda k: steps.overlap(k, "i", early, "r_3")))
 
 
 @pytest.mark.parametrize(("rows", "block"), [(40, 16), (33, 16), (9, 4), (5, 2)])
@@ -68,6 +52,14 @@ def test_what_the_late_loop_reads_is_kept_once() -> None:
     made = steps.overlap(softmax(), "i", "r_2", "r_3")
     kept = [s.buffer.name for s in walk(made.stages) if isinstance(s, Alloc)]
     assert kept.count("e") == 1
+
+
+def test_iterations_that_overlap_read_ahead() -> None:
+    def step(k: Kernel) -> Kernel:
+        k = steps.overlap(steps.software_pipeline(k, "x", "r"), "i", "r_2", "r_3")
+        return steps.software_pipeline(k, "x", "r_4")
+
+    bound_once(check(softmax(7, 13), step))
 
 
 def shifted() -> Kernel:

@@ -186,13 +186,13 @@ def software_pipeline(kernel: Kernel, buffer: str, loop: str) -> Kernel:
     later: tuple[Stmt, ...] = (read(f"{buffer}_read", index_add(loop_var(loop), affine(1))),)
     if not isinstance(n, Size):
         later = settled(later, loop, 0, n - 2)
-    made = (
+    begun = (
         Alloc(following),
         read(f"{buffer}_first", affine(0)),
         replace(found, extent=affine(n - 1), body=(Alloc(now), take, *later, *computed(now))),
-        *renamed(kernel, substitute(computed(following), {loop: affine(n - 1)})),
     )
-    return splice(kernel, found, made)
+    last = renamed(kernel, substitute(computed(following), {loop: affine(n - 1)}), begun)
+    return splice(kernel, found, (*begun, *last))
 
 
 def _may_be_read_before(found: For, whole: Buffer) -> None:

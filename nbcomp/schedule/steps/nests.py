@@ -144,13 +144,14 @@ def _peeled(kernel: Kernel, loop: str, first: int, count: int) -> Kernel:
     found = find(kernel, loop)
     name = free_name(kernel, f"{loop}_p")
     place = index_add(loop_var(name), affine(first))
-    last = renamed(kernel, substitute(found.body, {loop: place}))
+    beyond = replace(found, var=name, extent=affine(count), body=())
+    last = renamed(kernel, substitute(found.body, {loop: place}), (beyond,))
     body = found.body
     if not isinstance(first, Size):
         last, body = settled(last, name, 0, count - 1), settled(body, loop, 0, first - 1)
     parts = (
         replace(found, extent=affine(first), body=body),
-        replace(found, var=name, extent=affine(count), body=last),
+        replace(beyond, body=last),
     )
     return splice(kernel, found, parts)
 

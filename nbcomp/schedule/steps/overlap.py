@@ -64,7 +64,6 @@ def overlap(kernel: Kernel, loop: str, early: str, late: str) -> Kernel:
     rest = tuple(s for s in found.body[:-1] if not (isinstance(s, Alloc) and s.buffer in held))
     begin = substitute((*rest, *keep.saves()), {loop: affine(0)})
     end = substitute(keep.restored((last,)), {loop: index_add(found.extent, affine(-1))})
-    outside = renamed(kernel, (*begin, *end))
     ending = substitute(last.body, {late: loop_var(early)})
     restored = keep.restored(ending)
     loads, ending = restored[: len(keep.values)], restored[len(keep.values) :]
@@ -75,13 +74,9 @@ def overlap(kernel: Kernel, loop: str, early: str, late: str) -> Kernel:
     joined = replace(joined, body=(*ending, *joined.body))
     body = (*loads, *following[:at], joined, *following[at + 1 :], *keep.saves())
     steady = replace(found, extent=index_add(found.extent, affine(-1)), body=body)
-    made: tuple[Stmt, ...] = (
-        *map(Alloc, held),
-        *(Alloc(b) for b in keep.values.values()),
-        *outside[: len(begin)],
-        steady,
-        *outside[len(begin) :],
-    )
+    memory = tuple(map(Alloc, (*held, *keep.values.values())))
+    outside = renamed(kernel, (*begin, *end), (*memory, steady))
+    made = (*memory, *outside[: len(begin)], steady, *outside[len(begin) :])
     return splice(kernel, found, made)
 
 
