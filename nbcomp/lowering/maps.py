@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cached_property
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Contract, Piecewise, View
+from nbcomp.graph.op import Contract, Elementwise, Piecewise, View
+from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.grammar import (
+    Affine,
     Buffer,
     Let,
     Store,
@@ -38,7 +40,7 @@ class Maps(GroupLowering):
 
     @cached_property
     def order(self) -> list[int]:
-        """The axes, outermost in memory first: that of all whole arrays read, if they agree."""
+        """The axes, outermost in memory first, as NumPy chooses them by the arrays read."""
         group, plain = self.group, list(range(len(self.group.space)))
         if group.kind != "map" or group.components or not set(group.outputs) <= self.free:
             return plain
@@ -48,7 +50,7 @@ class Maps(GroupLowering):
             return plain
         if not self.reads_out_of_order():
             return plain
-        orders = {tuple(order) for order in self.orders_read()}
+        orders = {tuple(self.order_of(node)) for node in group.outputs}
         return list(orders.pop()) if len(orders) == 1 else plain
 
     def reads_out_of_order(self) -> bool:
@@ -56,25 +58,34 @@ class Maps(GroupLowering):
         operands = [i for n in self.group.nodes for i in n.inputs]
         while operands:
             node = operands.pop()
-            if node.op.name == "transpose":
+            if node.op.name in ("transpose", "broadcast_to"):
                 return True
             operands.extend(node.inputs if isinstance(node.op, View) else ())
         return any(b.strides != contiguous_strides(b.shape) for b in self.elements.memory.values())
 
-    def orders_read(self) -> Iterator[list[int]]:
-        """For each array that is read along all axes: the axes by their steps in memory."""
+    def order_of(self, node: Node) -> list[int]:
+        """The order of an output's axes: of a copy that of what is copied, else that of a ufunc."""
+        steps = self.steps_read(node)
+        source = node.inputs[0] if node.op.name == "cast" else node
+        copied = steps and base_of(source) not in self.inside
+        return copied_order(steps[0]) if copied else ufunc_order(steps)
+
+    def steps_read(self, node: Node) -> list[list[int]]:
+        """How far each array that an output is made from moves in memory along each axis."""
         space, writer = self.group.space, Writer()
         elements = Elements(writer, self.group.nodes, self.names)
         elements.memory = self.elements.memory
-        long = [k for k, n in enumerate(space) if n > 1]
-        index = tuple(loop_var(f"a{k}") if n > 1 else affine(0) for k, n in enumerate(space))
-        writer.depth = {f"a{k}": 0 for k in long}
-        for node in self.group.outputs:
-            writer.add(Let("probe", elements.at(node, index)))
-        for load in loads_of(writer.stage()):
-            steps = steps_of(load)
-            if all(steps.get(f"a{k}") for k in long):
-                yield sorted(range(len(space)), key=lambda k: -steps.get(f"a{k}", 1 << 62))
+        axes = [f"a{k}" for k in range(len(space))]
+        index = tuple(loop_var(a) if n > 1 else affine(0) for a, n in zip(axes, space, strict=True))
+        writer.depth = {a: 0 for a, n in zip(axes, space, strict=True) if n > 1}
+        writer.add(Let("probe", elements.at(node, index)))
+        if isinstance(node.op, Elementwise):  # its value may not need what decides its order
+            for operand in node.inputs:
+                own = broadcast_index(index, operand.shape)
+                writer.add(Let("probe", elements.at(operand, own)))
+        loads = loads_of(writer.stage())
+        plain = [e for e in loads if all(isinstance(i, Affine) for i in e.indices)]
+        return [[steps.get(a, 0) for a in axes] for steps in map(steps_of, plain)]
 
     def map(self) -> None:
         """One loop nest over the space, in memory's order; short axes are written out."""
@@ -114,3 +125,30 @@ class Maps(GroupLowering):
 def stepped(index: Index, factors: tuple[int, ...], offsets: tuple[int, ...]) -> Index:
     """factor·i + offset for each entry of an index."""
     return tuple(index_scale(i, f, o) for i, f, o in zip(index, factors, offsets, strict=True))
+
+
+def copied_order(steps: Sequence[int]) -> list[int]:
+    """The axes of a copy, outermost in memory first, by the steps of what is copied.
+
+    As `PyArray_CreateSortedStridePerm` of NumPy: axes along which it is repeated come last.
+    """
+    return sorted(range(len(steps)), key=lambda k: -steps[k])
+
+
+def ufunc_order(arrays: Sequence[Sequence[int]]) -> list[int]:
+    """The axes of what a ufunc makes, outermost in memory first, by the steps of each operand.
+
+    As `npyiter_find_best_axis_ordering` of NumPy: an axis goes inside those along which operands
+    that move along both take larger steps; where these disagree, or none does, C order stays.
+    """
+    order: list[int] = []
+    for axis in reversed(range(len(arrays[0]) if arrays else 0)):
+        place = 0
+        for k, other in enumerate(order):
+            pairs = [(a[axis], a[other]) for a in arrays if a[axis] and a[other]]
+            if any(outer >= inner for outer, inner in pairs):
+                break
+            if pairs:
+                place = k + 1
+        order.insert(place, axis)
+    return order
