@@ -125,3 +125,30 @@ def test_remarks_go_to_the_trace_that_listens_and_nowhere_else() -> None:
         remark("applied", "fusion", "one")
     assert outer.remarks == [Remark("applied", "fusion", "one")]
     assert inner.remarks == [Remark("missed", "fusion", "two")]
+
+
+def test_why_an_operand_is_copied_names_who_reads_it() -> None:
+    def branch(x: Any) -> Any:
+        y = x[::-1]
+        if x.sum() > 3:
+            return y * 2
+        return y + 1
+
+    def loop(x: Any, n: Any) -> Any:
+        y = x.T
+        while y.sum() < n:
+            y = y * 2
+        return y
+
+    def copies(f: Any) -> str:
+        return " ".join(r.reason for r in f.compiled.explain() if r.topic == "copy")
+
+    chosen, repeated = nbcomp.script(branch), nbcomp.script(loop)
+    chosen(np.arange(10))
+    assert "`x[::-1]` is copied: an `if` takes whole arrays" in copies(chosen)
+    repeated(np.ones((4, 5)), 1000)
+    assert "`x.T` is copied: a loop takes whole arrays" in copies(repeated)
+    found = nbcomp.jit(lambda a, b: a[:, ::2] @ b)
+    found(np.ones((400, 500)), np.ones((250, 60)))
+    generated = "applied loops" in " ".join(f"{r.kind} {r.topic}" for r in found.compiled.explain())
+    assert ("BLAS" in copies(found)) is not generated
