@@ -191,7 +191,7 @@ REFUSED: tuple[tuple[Make, str, str, str], ...] = (
     (matmul, 'interchange("j", "i")', "i is not the only", "i is around j: give the outer loop"),
     (matmul, 'tile("i", "i", 2, 2)', "i is given twice: two different loops are wanted", ""),
     (two_stages, 'fuse("i", "j")', "j is not the only", 'join("i", "j") walks them as one'),
-    (matmul, 'fuse("i", "j")', "b is not walked along both i and j", "neighbouring axes of each"),
+    (matmul, 'fuse("i", "j")', "b is not walked along both i and j", "two axes of each"),
     (matmul, 'distribute("i")', "nothing to distribute", "loops with several are j"),
     (matmul, 'rfactor("i")', "i does not only add up", "loops that only add to one buffer are k"),
     (matmul, 'software_pipeline("c", "k")', "c is not used in k", "that use it are i, j"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nbcomp
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import (
     Alloc,
@@ -401,6 +402,36 @@ def test_fuse_of_one_local(golden: Golden) -> None:
     k = kernel(Block((Alloc(kept), fill, read)), buffers=[out])
     once = check(k, lambda k: steps.fuse(k, "i", "j"))
     check(once, lambda k: steps.fuse(k, "k", "l"))
+
+
+def test_fuse_axes_in_another_order() -> None:
+    """What is read along rows and written in Fortran order, turned: one axis of memory."""
+    t = buffer("t", (7, 6), "output", strides=(1, 7))
+    k = _nest(store(t, ("j", "i"), load(x, "i", "j")), buffers=[x, t])
+    made = check(k, lambda k: steps.fuse(k, "i", "j"))
+    assert [(b.shape, b.strides) for b in made.buffers] == [((42,), (1,))] * 2
+
+
+def test_fuse_axes_that_are_not_neighbours() -> None:
+    a = buffer("a", (5, 6, 7))
+    t = buffer("t", (7, 5, 6), "output", strides=(1, 42, 7))
+    body = loop("i", 6, loop("j", 7, store(t, ("j", "k", "i"), load(a, "k", "i", "j"))))
+    k = kernel(loop("k", 5, body), buffers=[a, t])
+    made = check(k, lambda k: steps.fuse(k, "i", "j"))
+    assert [(b.shape, b.strides) for b in made.buffers] == [((5, 42), (42, 1))] * 2
+    check(made, lambda k: steps.fuse(k, "k", "i"))
+
+
+@pytest.mark.parametrize("shape", [(301, 2), (301, 4), (65, 8), (3, 5, 7)])
+def test_what_is_turned_is_walked_as_it_lies(shape: tuple[int, ...]) -> None:
+    def f(x: Any) -> Any:
+        return x.T + 1
+
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for given in (array, np.asfortranarray(array)):
+        np.testing.assert_array_equal(nbcomp.jit(f)(given), f(given))
+        text = str(nbcomp.compile(f, given).kernels[0].kernel)
+        assert f"x: f32[{array.size}]" in text
 
 
 REFUSED: dict[str, tuple[Callable[[], Kernel], str]] = {}

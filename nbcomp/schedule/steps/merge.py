@@ -44,16 +44,15 @@ from nbcomp.schedule.rewriting import (
 from nbcomp.types import INT64
 
 ONE = (
-    "two loops can be fused that walk neighbouring axes of each array they index, which lie in "
-    "memory as one"
+    "two loops can be fused that walk two axes of each array they index which lie in memory as one"
 )
 
 
 def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
     """`for i in 0..m: for j in 0..n: S(x[i, j])`  ->  `for i in 0..m*n: S(x[i])`
 
-    Legal where every buffer that is indexed by either is indexed by both, in neighbouring axes that
-    are contiguous; those buffers are seen with the two axes as one.
+    Legal where every buffer that is indexed by either is indexed by both, along two axes, in
+    whatever order, that lie in memory as one; those buffers are seen with the two as one axis.
     """
     stage = stage_of(kernel, outer)
     found, below = nested(kernel, outer, inner)
@@ -68,7 +67,7 @@ def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
         return map_expr(e, lambda x: merged.load(x, flat, expr), memo)
 
     def stmt_of(s: Stmt) -> Stmt:
-        if isinstance(s, Store | Accumulate) and s.buffer in merged.axis:
+        if isinstance(s, Store | Accumulate) and s.buffer in merged.axes:
             indices = merged.indices(s.buffer, s.indices)
             return replace(s, buffer=flat[s.buffer], indices=indices, value=expr(s.value))
         return map_stmt(s, expr, lambda b: flat.get(b, b), stmt_of)
@@ -84,11 +83,11 @@ def fuse(kernel: Kernel, outer: str, inner: str) -> Kernel:
 
 
 class _Merge:
-    """Two loop variables become one: which buffers see them, at which axis."""
+    """Two loop variables become one: which buffers see them, at which axes (outer, inner)."""
 
     def __init__(self, outer: str, inner: str, extent: int) -> None:
         self.outer, self.inner, self.extent = outer, inner, extent
-        self.axis: dict[Buffer, int] = {}
+        self.axes: dict[Buffer, tuple[int, int]] = {}
         self.free: set[Buffer] = set()
 
     def check(self, stmt: Stmt) -> None:
@@ -123,17 +122,18 @@ class _Merge:
         places = [k for k, i in enumerate(indices) if self.mentions(i)]
         if not places:
             self.free.add(buffer)
-        elif len(places) == 2 and places[1] == places[0] + 1:
-            first, second = indices[places[0]], indices[places[1]]
-            self.pair(buffer, places[0], first, second)
+        elif len(places) == 2:
+            outer, inner = sorted(places, key=lambda k: mentions(indices[k], self.inner))
+            self.pair(buffer, (outer, inner), indices[outer], indices[inner])
         else:
             raise ScheduleError(
                 f"{buffer.name} is not walked along both {self.outer} and {self.inner}", hint=ONE
             )
-        if buffer in self.free and buffer in self.axis:
+        if buffer in self.free and buffer in self.axes:
             raise ScheduleError(f"{buffer.name} is read in two ways")
 
-    def pair(self, buffer: Buffer, axis: int, first: Expr, second: Expr) -> None:
+    def pair(self, buffer: Buffer, axes: tuple[int, int], first: Expr, second: Expr) -> None:
+        outer, inner = axes
         plain = (
             isinstance(first, Affine)
             and isinstance(second, Affine)
@@ -141,21 +141,21 @@ class _Merge:
             and not mentions(first, self.inner)
             and second.terms == ((self.inner, 1),)
             and second.constant == 0
-            and buffer.shape[axis + 1] == self.extent
-            and buffer.strides[axis] == buffer.strides[axis + 1] * self.extent
+            and buffer.shape[inner] == self.extent
+            and buffer.strides[outer] == buffer.strides[inner] * self.extent
         )
-        if not plain or self.axis.setdefault(buffer, axis) != axis:
+        if not plain or self.axes.setdefault(buffer, axes) != axes:
             why = f"{self.outer} and {self.inner} are not one axis of {buffer.name}"
             raise ScheduleError(why, hint=ONE)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The index into the merged buffer: the new variable is outer·extent + inner."""
-        k = self.axis[buffer]
-        first = indices[k]
+        outer, inner = self.axes[buffer]
+        first = indices[outer]
         assert isinstance(first, Affine)
         rest = Affine(INT64, tuple(t for t in first.terms if t[0] != self.outer), first.constant)
         place = index_add(index_scale(rest, self.extent), loop_var(self.outer))
-        return (*indices[:k], place, *indices[k + 2 :])
+        return tuple(place if k == outer else i for k, i in enumerate(indices) if k != inner)
 
     def load(
         self, e: Expr, flat: dict[Buffer, Buffer], expr: Callable[[Expr], Expr]
@@ -169,9 +169,10 @@ class _Merge:
         """Each merged buffer in its new shape, under a new name if it is used outside the loop."""
         elsewhere = {b for s in kernel.stages for b in buffers_in(s, loop)}
         made = {}
-        for buffer, k in self.axis.items():
-            shape = (*buffer.shape[:k], buffer.shape[k] * self.extent, *buffer.shape[k + 2 :])
-            strides = (*buffer.strides[:k], *buffer.strides[k + 1 :])
+        for buffer, (outer, inner) in self.axes.items():
+            left = [k for k in range(len(buffer.shape)) if k != inner]
+            shape = tuple(buffer.shape[k] * (self.extent if k == outer else 1) for k in left)
+            strides = tuple(buffer.strides[inner if k == outer else k] for k in left)
             name, alias = buffer.name, buffer.alias
             if buffer in elsewhere or buffer.alias:
                 name = f"{buffer.memory}_{'x'.join(map(str, shape))}"
