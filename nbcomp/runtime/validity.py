@@ -85,16 +85,21 @@ def _mismatch_of_open(plan: Plan, args: tuple[Any, ...]) -> str | None:
     """As `mismatch`.  What no other lengths would mend (a dtype, strides) is said first: for other
     lengths there may be other plans."""
     assert plan.open is not None
-    try:
-        found = sized.lengths(plan, partial(resolve, args=args), check=False)
-    except Exception as error:  # whatever the user's own lookup raises
-        return f"an array is not there any more ({type(error).__name__}: {error})"
+    found = _seen_lengths(plan, args)
     if isinstance(found, str):
         return found
     why_not = plan.open.why_not(found, plan.describe)
     if why_not:
         return mismatch(sized.guards_with(plan, found), args) or why_not
     return mismatch(sized.settled(plan, found), args)
+
+
+def _seen_lengths(plan: Plan, args: tuple[Any, ...]) -> Lengths | str:
+    """The open lengths in a call, whether the plan takes them or not; or why there are none."""
+    try:
+        return sized.lengths(plan, partial(resolve, args=args), check=False)
+    except Exception as error:  # whatever the user's own lookup raises
+        return f"an array is not there any more ({type(error).__name__}: {error})"
 
 
 def why_none(plans: Sequence[Plan], args: tuple[Any, ...]) -> str | None:
@@ -109,7 +114,7 @@ def distance(plan: Plan, args: tuple[Any, ...]) -> int:
     if len(args) != plan.positional:
         return FAR
     if plan.open is not None:
-        found = sized.lengths(plan, partial(resolve, args=args), check=False)
+        found = _seen_lengths(plan, args)
         if isinstance(found, str):
             return FAR
         plan = sized.guards_with(plan, found)
@@ -140,7 +145,7 @@ def fits_but_for_lengths(plan: Plan, args: tuple[Any, ...]) -> bool:
     """Whether the guards would hold if any length were taken where one is open."""
     if plan.open is None or len(args) != plan.positional:
         return False
-    found = sized.lengths(plan, partial(resolve, args=args), check=False)
+    found = _seen_lengths(plan, args)
     return not isinstance(found, str) and mismatch(sized.guards_with(plan, found), args) is None
 
 

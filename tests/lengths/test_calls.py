@@ -176,6 +176,18 @@ def test_what_fixes_a_length_is_said() -> None:
     assert "linspace" in remark.location.source()
 
 
+def test_arrays_that_are_not_there_any_more(rng: np.random.Generator) -> None:
+    f = nbcomp.jit(lambda arrays: [np.exp(x) for x in arrays])
+    for n in (30, 31):
+        f([rng.random(n), rng.random(n + 10)])
+    assert f.compiled is not None
+    assert f.compiled.plan.open is not None
+    x = rng.random(50)
+    (alone,) = f([x])
+    np.testing.assert_allclose(alone, np.exp(x), rtol=1e-14)
+    assert len(f.variants) == 3
+
+
 def test_annotations_leave_lengths_open_at_once() -> None:
     def weighted(x: Any, y: Any) -> Any:
         return x.sum(1) * y
