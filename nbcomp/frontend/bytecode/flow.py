@@ -8,6 +8,7 @@ holds values only.  Knows instructions as data; runs nothing.
 from __future__ import annotations
 
 import dis
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from types import CodeType
 
@@ -63,17 +64,22 @@ def live(code: CodeType, instructions: Sequence[Instruction]) -> list[frozenset[
     return result
 
 
+def parameters(code: CodeType) -> int:
+    """How many of a code object's variables are its parameters: they come first."""
+    collecting = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
+    count = code.co_argcount + code.co_kwonlyargcount
+    return count + sum(bool(code.co_flags & flag) for flag in collecting)
+
+
 def bound(code: CodeType, instructions: Sequence[Instruction]) -> list[frozenset[str]]:
     """The local variables that surely have a value at each instruction.
 
     What a comprehension saves, it stores again afterwards, and that may be no value (PEP 709).
     """
     saved = {i.operand for i in instructions if i.name == "LOAD_FAST_AND_CLEAR"}
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
     everything = frozenset(code.co_varnames)
     result = [everything] * len(instructions)
-    todo = [(0, frozenset(code.co_varnames[:count]))]
+    todo = [(0, frozenset(code.co_varnames[: parameters(code)]))]
     seen: set[int] = set()
     while todo:
         index, names = todo.pop()

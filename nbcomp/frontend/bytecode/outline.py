@@ -9,6 +9,7 @@ nothing.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ RESULT = ".part"  # the variable that holds what a part handed out
 CALLED = ".parts"
 NEW = sys.version_info >= (3, 13)
 REST = ""  # the variable that holds what is handed to the function in the middle
-VARARGS, FLAGS = 0x4, 0x4 | 0x8  # *args, and **kwargs too
+COLLECTING = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class Outlined:
         names = variables(code)
         stack = [f".stack{k}" for k, full in enumerate(exit.stack) if full]
         made = [Instruction("COPY_FREE_VARS", len(code.co_freevars) + 1), Instruction("RESUME")]
-        own = parameters(code)
+        own = flow.parameters(code)
         rest = [*names[own:], *stack]
         made += [load(REST), Instruction("UNPACK_SEQUENCE", len(rest))]
         made += [Instruction("STORE_FAST", operand=n) for n in rest]
@@ -108,7 +109,7 @@ class Outlined:
             co_argcount=own,
             co_posonlyargcount=0,
             co_kwonlyargcount=0,
-            co_flags=code.co_flags & ~FLAGS | VARARGS,
+            co_flags=code.co_flags & ~COLLECTING | inspect.CO_VARARGS,
         )
 
     def _body(self) -> _Body:
@@ -118,12 +119,6 @@ class Outlined:
 def variables(code: CodeType) -> tuple[str, ...]:
     """The variables of a code object's frame, without those of outer functions."""
     return (*code.co_varnames, *(c for c in code.co_cellvars if c not in code.co_varnames))
-
-
-def parameters(code: CodeType) -> int:
-    """How many of a code object's variables are its parameters."""
-    collecting = sum(bool(code.co_flags & flag) for flag in (VARARGS, FLAGS - VARARGS))
-    return code.co_argcount + code.co_kwonlyargcount + collecting
 
 
 def load(name: str) -> Instruction:
