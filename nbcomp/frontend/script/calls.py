@@ -279,12 +279,11 @@ def elements_of(node: ast.Call) -> ast.GeneratorExp:
     """All that the first argument of a call gives, as a generator: made once for each call."""
     made = vars(node).get("nbcomp_elements")
     if made is None:
-        (tree,) = ast.parse("(element for element in items)").body
-        assert isinstance(tree, ast.Expr)
-        for part in ast.walk(tree):
-            if "lineno" in part._attributes:
-                ast.copy_location(part, node)
-        made = vars(node)["nbcomp_elements"] = tree.value
+        target, items = ast.Name("element", ast.Store()), ast.Name("items", ast.Load())
+        clause = ast.comprehension(target, items, [], 0)
+        made = ast.GeneratorExp(ast.Name("element", ast.Load()), [clause])
+        ast.fix_missing_locations(ast.copy_location(made, node))
+        vars(node)["nbcomp_elements"] = made
     assert isinstance(made, ast.GeneratorExp)
     return made
 

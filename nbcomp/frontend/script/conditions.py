@@ -171,7 +171,7 @@ def _of_numbers(node: ast.AST) -> bool:
     return False
 
 
-def later(node: ast.expr) -> ast.expr:
+def later(node: ast.expr) -> ast.Lambda:
     """An expression that is evaluated when it is asked for."""
     arguments = ast.arguments([], [], None, [], [], None, [])
     return ast.copy_location(ast.Lambda(arguments, node), node)

@@ -96,10 +96,7 @@ def _function(
     names = [ast.arg(n) for n in (items, *[start] * given)]
     arguments = ast.arguments([], names, kwonlyargs=[], kw_defaults=[], defaults=[])
     made = ast.FunctionDef(name, arguments, [*before, *body, *after], [])
-    for part in ast.walk(made):
-        if "lineno" in part._attributes and not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return made
+    return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
 # What comes before the loop, in it, and after it; start: the name of what was given, total: that of

@@ -16,6 +16,7 @@ from nbcomp.frontend.location import here
 from nbcomp.frontend.number import length
 from nbcomp.frontend.result import Chosen, OfTag, Varied
 from nbcomp.frontend.script.assignments import Restart
+from nbcomp.frontend.script.conditions import later
 from nbcomp.frontend.script.region import Region
 from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.values import (
@@ -107,17 +108,21 @@ def write_call(session: Session, function: Any, args: Sequence[Any]) -> Any:
     """The value of a function of numbers, such as `int` or `math.sqrt`, of numbers known at run
     time: a kernel of its own.  Raises NotElements where it cannot be."""
     names = [f"number_{k}" for k in range(len(args))]
-    call = ast.Call(ast.Name("function", ast.Load()), [ast.Name(n, ast.Load()) for n in names], [])
     place = here() or Location("", 1)
-    value = ast.Return(call)
-    for node in ast.walk(value):
-        if "lineno" in node._attributes:
-            spans = place.line, place.column, place.end_line or place.line, place.end_column
-            node.lineno, node.col_offset, node.end_lineno, node.end_col_offset = spans  # type: ignore[attr-defined]
-    node = ast.Lambda(ast.arguments([], [], None, [], [], None, []), call)
-    source = Source(ast.copy_location(node, call), place.file, function.__name__)
+    call = ast.Call(
+        ast.Name("function", ast.Load()),
+        [ast.Name(n, ast.Load()) for n in names],
+        [],
+        lineno=place.line,
+        col_offset=place.column,
+        end_lineno=place.end_line or place.line,
+        end_col_offset=place.end_column,
+    )
+    source = Source(later(ast.fix_missing_locations(call)), place.file, function.__name__)
     env = {"function": function, **dict(zip(names, args, strict=True))}
-    written = write_region(session, source, [value], env, _no_name, {}, set(), True, always=True)
+    written = write_region(
+        session, source, source.body, env, _no_name, {}, set(), True, always=True
+    )
     if written is None:
         raise NotElements(f"{function.__name__}() of such numbers")
     return written.value
