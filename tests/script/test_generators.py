@@ -59,6 +59,14 @@ def test_it_sees_the_variables_around_it(like_python: Any) -> None:
     like_python(weighted, X, 4)
 
 
+def test_variables_around_it_may_be_called_as_those_of_the_loop(like_python: Any) -> None:
+    def largest(x: Any) -> Any:
+        total_found, items_ = 2.0, 4.0
+        return max(total_found * v + items_ for v in x)
+
+    like_python(largest, X)
+
+
 def test_strict_pairs_are_equally_many(like_python: Any) -> None:
     def dot(a: Any, b: Any) -> Any:
         return sum(p * q for p, q in zip(a, b, strict=True))

@@ -81,7 +81,7 @@ def _function(
     taken = own.read | own.assigned | {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
     def free(wanted: str) -> str:
-        while wanted in taken:
+        while any(name.startswith(wanted) for name in taken):  # templates have names of its kind
             wanted += "_"
         return wanted
 
