@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from nbcomp.frontend.script.choices import Frame
+from nbcomp.frontend.script.errors import Words, words
 from nbcomp.frontend.script.loops import LoopWriter
 from nbcomp.frontend.script.source import Source, names_in
 from nbcomp.frontend.script.values import (
@@ -24,9 +26,6 @@ from nbcomp.frontend.script.values import (
     numeric,
 )
 
-EMPTY = "{}() arg is an empty sequence"
-if sys.version_info >= (3, 12):
-    EMPTY = "{}() iterable argument is empty"
 CORRECTED = sys.version_info >= (3, 12)  # sum() of Python floats then adds what was rounded off
 
 
@@ -130,10 +129,11 @@ def _sum(start: str, total: str, value: ast.expr) -> tuple[list[Any], list[Any],
 
 
 def _extreme(
-    name: str, sign: str, start: str, total: str, value: ast.expr
+    raised: Words, sign: str, start: str, total: str, value: ast.expr
 ) -> tuple[list[Any], list[Any], list[Any]]:
+    """raised: where there is nothing to choose from."""
     found, item = f"{total}_found", f"{total}_item"
-    empty = f"return {start}" if start else f"raise ValueError({EMPTY.format(name)!r})"
+    empty = f"return {start}" if start else "raise {}({!r})".format(*raised)
     each = f"""
 {item} = VALUE
 if not {found}:
@@ -149,14 +149,6 @@ elif {item} {sign} {total}:
     )
 
 
-def _min(start: str, total: str, value: ast.expr) -> tuple[list[Any], list[Any], list[Any]]:
-    return _extreme("min", "<", start, total, value)
-
-
-def _max(start: str, total: str, value: ast.expr) -> tuple[list[Any], list[Any], list[Any]]:
-    return _extreme("max", ">", start, total, value)
-
-
 def _any(start: str, total: str, value: ast.expr) -> tuple[list[Any], list[Any], list[Any]]:
     return [], _statements("if VALUE:\n    return True", VALUE=value), _statements("return False")
 
@@ -166,4 +158,10 @@ def _all(start: str, total: str, value: ast.expr) -> tuple[list[Any], list[Any],
     return [], no, _statements("return True")
 
 
-FUNCTIONS: dict[Any, Template] = {sum: _sum, min: _min, max: _max, any: _any, all: _all}
+FUNCTIONS: dict[Any, Template] = {
+    sum: _sum,
+    min: partial(_extreme, words(min, ()), "<"),
+    max: partial(_extreme, words(max, ()), ">"),
+    any: _any,
+    all: _all,
+}
