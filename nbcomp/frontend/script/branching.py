@@ -373,7 +373,7 @@ def choose(
         places.append(len(choice.pairs))
         choice.pairs.append((wrote.get(s, s.node), wrote_too.get(s, s.node)))
     results = choice.node(test, outer)
-    needed(session, checks, [n for pair in choice.pairs for n in pair])
+    needed(checks, [n for pair in choice.pairs for n in pair])
     session.effects += [r.inputs[0] for r in results[:1] if checks]
     for s, k in zip(storages, places, strict=True):
         Place(s).write(results[k])

@@ -277,7 +277,7 @@ class Repeat:
         others = [n for n in boundary(outputs, self.outer) if n not in set(inside)]
         operands = [*inside, *others]
         loop = While(subgraph("test", operands, [test]), subgraph("body", operands, ends))
-        needed(self.session, checks, outputs)
+        needed(checks, outputs)
         made = apply(loop, *starts, *others)
         results = results_of(made)
         if checks:

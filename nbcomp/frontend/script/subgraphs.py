@@ -5,14 +5,13 @@ Knows graphs and what a session has read; not how values meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number
 from nbcomp.frontend.script.contents import Contents
-from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer
 from nbcomp.graph.control import Result
 from nbcomp.graph.ir import Graph, Node, apply, topological
@@ -51,26 +50,9 @@ def subgraph(name: str, operands: Sequence[Node], outputs: Sequence[Node]) -> Gr
     for k, node in enumerate(operands):
         new[node] = Node(Input(k, node.type), (), node.type, node.location, node.name, node.weak)
     inputs = tuple(new.values())
-    for node in topological_from(outputs, set(operands)):
-        if node not in new:
-            new[node] = replace(node, inputs=tuple(new[i] for i in node.inputs))
+    for node in topological(outputs, set(operands)):
+        new[node] = replace(node, inputs=tuple(new[i] for i in node.inputs))
     return Graph(name, inputs, tuple(new[n] for n in outputs))
-
-
-def topological_from(outputs: Sequence[Node], stop: set[Node]) -> Iterable[Node]:
-    """Operands before users, without what is behind `stop`."""
-    done: set[Node] = set()
-    stack = [(n, False) for n in reversed(outputs)]
-    while stack:
-        node, expanded = stack.pop()
-        if node in done:
-            continue
-        if expanded or node in stop:
-            done.add(node)
-            yield node
-        else:
-            stack.append((node, True))
-            stack.extend((i, False) for i in node.inputs)
 
 
 def outer_nodes(contents: Contents) -> set[Node]:
@@ -84,7 +66,7 @@ def outer_nodes(contents: Contents) -> set[Node]:
     return set(topological(roots))
 
 
-def needed(session: Session, checks: Sequence[Node], outputs: Sequence[Node]) -> None:
+def needed(checks: Sequence[Node], outputs: Sequence[Node]) -> None:
     """Refuse a check inside control flow over arrays that no result depends on."""
     if checks and not set(checks) <= set(topological(outputs)):
         raise Unsupported("a check that no result depends on, in control flow over arrays", here())
