@@ -100,9 +100,10 @@ class Assignments(Calls):
 
     def bind(self, name: str, value: Any) -> None:
         """A variable's new value."""
-        if isinstance(value, View | Computed | GeneratorOf):
-            array = isinstance(value, View | Computed) and not is_array(value)
-            value = self.scalar_of(value) if array else self.frozen(value)
+        if isinstance(value, View) and not is_array(value):
+            value = self.scalar_of(value)
+        elif isinstance(value, Computed | GeneratorOf):
+            value = self.frozen(value)
         if isinstance(value, Scalar | Either):
             variable = self.memory(name, value.ways)
             self.put(variable, value)

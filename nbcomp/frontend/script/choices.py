@@ -130,7 +130,7 @@ class Choices(Reductions, ABC):
             outer = dict(self.frame.env)
             self.refine(node.values[0], is_and)
             result = self.both(result, partial(self.number_at, later), is_and)
-            self.frame.env = {**self.frame.env, **{k: outer[k] for k in outer}}
+            self.frame.env = {**self.frame.env, **outer}
         return result
 
     def number_at(self, node: ast.expr) -> Any:
