@@ -1,4 +1,4 @@
-"""Programs of many kinds: by script, by jit and traced they give what Python gives."""
+"""Programs of many kinds: by script and by jit they give what Python gives."""
 
 from __future__ import annotations
 
