@@ -4,7 +4,8 @@ Columns are logarithms, the more alike the closer; options of which there are fe
 same or not.  What is expected is linear in the columns plus what neighbours say; how far to trust a
 single measurement is what makes all of them likeliest.  (Rasmussen and Williams, "Gaussian
 processes for machine learning", MIT Press 2006, chapters 2 and 5: Matérn's covariance, ν = 5/2,
-and the marginal likelihood.)  Knows numbers; it must not know what they are.
+and the marginal likelihood.)  It is written here because SciPy has none and scikit-learn would be
+needed for it alone (docs/tuning.md).  Knows numbers; it must not know what they are.
 """
 
 from __future__ import annotations
