@@ -68,7 +68,8 @@ class Subject:
         """As it is now."""
         search = self.search
         rank, beyond = search.correlation() if correlation else (math.nan, math.nan)
-        early = search.correlation(EARLY)[0] if correlation else math.nan
+        more = correlation and len(search.timed) > EARLY
+        early = search.correlation(EARLY)[0] if more else rank
         return KernelState(
             self.name,
             self.task.calls,
