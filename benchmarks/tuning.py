@@ -95,8 +95,7 @@ def of_limit(tuned: Tuned, floor: Floor, found: bool = False) -> float:
     those that are used in the end."""
     seconds = 0.0
     for kernel in tuned.kernels:
-        used = found and kernel.schedule is not None and kernel.change is not None
-        change = kernel.change.median if used and kernel.change else 1.0
+        change = kernel.change.median if found and kernel.change else 1.0
         seconds += kernel.state.calls * kernel.state.default * change
     return floor.seconds / seconds
 
