@@ -7,8 +7,10 @@ counts, what does is how many times as long as the default around it it took.  W
 told after a few rounds and is not timed any further.
 
 What ran before leaves the caches as it pleases: results written past them, or data in those of one
-core, make the next run of another schedule slow.  So short runs run once before they are timed, and
-find what they left themselves, as in calls that follow each other.  Knows runs, not what they are.
+core, make the next run of another schedule slow.  So short runs run once or twice before they are
+timed, and find what they left themselves, as in calls that follow each other.
+
+Knows runs, not what they are.
 """
 
 from __future__ import annotations
