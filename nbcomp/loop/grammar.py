@@ -519,15 +519,24 @@ def buffers_in(stmt: Stmt, without: Stmt | None = None) -> Iterator[Buffer]:
             yield s.buffer
         elif isinstance(s, Call):
             yield from s.buffers
-        for root in expressions(s):
-            yield from (e.buffer for e in walk_expr(root) if isinstance(e, Load))
+        yield from (e.buffer for e in exprs_of(s) if isinstance(e, Load))
+
+
+def exprs_of(stmt: Stmt) -> Iterator[Expr]:
+    """The expressions of a statement itself, each with all below it."""
+    for root in expressions(stmt):
+        yield from walk_expr(root)
 
 
 def loads_of(stmts: tuple[Stmt, ...]) -> Iterator[Load]:
     """Everything that is read from memory."""
     for stmt in walk(stmts):
-        for root in expressions(stmt):
-            yield from (e for e in walk_expr(root) if isinstance(e, Load))
+        yield from (e for e in exprs_of(stmt) if isinstance(e, Load))
+
+
+def values_of(stmts: tuple[Stmt, ...]) -> set[str]:
+    """The names of all bound values that are used."""
+    return {e.name for s in walk(stmts) for e in exprs_of(s) if isinstance(e, Var)}
 
 
 def steps_of(load: Load) -> dict[str, int]:

@@ -33,8 +33,7 @@ from nbcomp.loop.grammar import (
     Var,
     While,
     bodies,
-    expressions,
-    walk_expr,
+    exprs_of,
 )
 from nbcomp.loop.places import construct_of, places_by_use
 from nbcomp.origin import Construct
@@ -132,8 +131,8 @@ def kernel_lines(kernel: Kernel) -> Iterator[tuple[str, tuple[Location, ...], Co
 
 def _places(stmt: Stmt, by_use: dict[int, Location]) -> tuple[Location, ...]:
     """All places of a statement and of the expressions on its line."""
-    inside = (e for root in expressions(stmt) for e in walk_expr(root))
-    found = (getattr(x, "location", None) or by_use.get(id(x)) for x in (stmt, *inside))
+    inside = (stmt, *exprs_of(stmt))
+    found = (getattr(x, "location", None) or by_use.get(id(x)) for x in inside)
     return tuple(dict.fromkeys(p for location in found if location for p in location.every()))
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop import cost
-from nbcomp.loop.grammar import Apply, Call, For, Kernel, expressions, loads_of, walk, walk_expr
+from nbcomp.loop.grammar import Apply, Call, For, Kernel, exprs_of, loads_of, walk
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
@@ -193,7 +193,7 @@ def _beside(loops: list[For], kernel: Kernel, machine: Machine) -> int:
 
 def _divides(loop: For) -> bool:
     """Whether a loop is busy dividing."""
-    found = (e for s in walk(loop.body) for root in expressions(s) for e in walk_expr(root))
+    found = (e for s in walk(loop.body) for e in exprs_of(s))
     return any(isinstance(e, Apply) and e.fn == "divide" for e in found)
 
 

@@ -27,7 +27,7 @@ from nbcomp.loop.grammar import (
     While,
     affine,
     children,
-    expressions,
+    exprs_of,
     index_add,
     index_scale,
     variables,
@@ -135,12 +135,7 @@ def _varies(expr: Expr, varying: set[str], own: set[str]) -> bool:
 
 def _accesses(stmt: Stmt) -> list[_Access]:
     """What a statement itself reads and writes."""
-    found = [
-        _Access(e.buffer, e.indices, None)
-        for root in expressions(stmt)
-        for e in walk_expr(root)
-        if isinstance(e, Load)
-    ]
+    found = [_Access(e.buffer, e.indices, None) for e in exprs_of(stmt) if isinstance(e, Load)]
     if isinstance(stmt, Store):
         found.append(_Access(stmt.buffer, stmt.indices, ""))
     elif isinstance(stmt, Accumulate):

@@ -23,11 +23,10 @@ from nbcomp.loop.grammar import (
     Store,
     affine,
     bodies,
-    expressions,
+    exprs_of,
     index_scale,
     map_stmt,
     walk,
-    walk_expr,
 )
 from nbcomp.types import INT64
 
@@ -66,9 +65,8 @@ def accesses(body: tuple[Stmt, ...], buffer: Buffer) -> list[Access]:
     for stmt in walk(body):
         if isinstance(stmt, Call) and any(b.memory == buffer.memory for b in stmt.buffers):
             raise ScheduleError(f"{buffer.name} is passed to {stmt.fn}")
-        for root in expressions(stmt):
-            loads = (e for e in walk_expr(root) if isinstance(e, Load))
-            found += (Access(e.buffer, e.indices, False) for e in loads)
+        loads = (e for e in exprs_of(stmt) if isinstance(e, Load))
+        found += (Access(e.buffer, e.indices, False) for e in loads)
         if isinstance(stmt, Store | Accumulate):
             adds = isinstance(stmt, Accumulate)
             found.append(Access(stmt.buffer, stmt.indices, True, adds))

@@ -7,17 +7,7 @@ from __future__ import annotations
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop import cost
-from nbcomp.loop.grammar import (
-    Affine,
-    Call,
-    For,
-    Kernel,
-    Load,
-    Stmt,
-    Store,
-    expressions,
-    walk_expr,
-)
+from nbcomp.loop.grammar import Affine, Call, For, Kernel, Load, Stmt, Store, exprs_of
 from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.decisions import Decide, among, usual
@@ -138,8 +128,7 @@ def _tiled(kernel: Kernel, outer: str, inner: str, rows: int, columns: int, whol
 
 def _loads(body: tuple[Stmt, ...]) -> list[Load]:
     """What a body reads."""
-    roots = [root for s in body for root in expressions(s)]
-    return [e for root in roots for e in walk_expr(root) if isinstance(e, Load)]
+    return [e for s in body for e in exprs_of(s) if isinstance(e, Load)]
 
 
 def stride_of(load: Load | Store, var: str) -> int:

@@ -28,11 +28,11 @@ from nbcomp.loop.grammar import (
     While,
     bodies,
     expressions,
+    exprs_of,
     loads_of,
     map_stmt,
     variables,
     walk,
-    walk_expr,
 )
 from nbcomp.machine import Machine
 from nbcomp.record import remark
@@ -103,10 +103,7 @@ def _labels(stmts: list[Stmt]) -> set[str]:
 def _touched(stmts: tuple[Stmt, ...]) -> set[str]:
     """The buffers some statements read or write."""
     found = {s.buffer.name for s in walk(stmts) if isinstance(s, Store)}
-    for stmt in walk(stmts):
-        for root in expressions(stmt):
-            found |= {e.buffer.name for e in walk_expr(root) if isinstance(e, Load)}
-    return found
+    return found | {e.buffer.name for e in loads_of(stmts)}
 
 
 def _carried(body: tuple[Stmt, ...], own: set[str]) -> set[str]:
@@ -145,12 +142,8 @@ def _ended(body: tuple[Stmt, ...], other: set[str]) -> set[str] | None:
 
 
 def _reads(stmt: Stmt, written: set[str]) -> set[str]:
-    return {
-        e.buffer.name
-        for root in expressions(stmt)
-        for e in walk_expr(root)
-        if isinstance(e, Load) and e.buffer.name in written
-    }
+    loads = (e for e in exprs_of(stmt) if isinstance(e, Load))
+    return {e.buffer.name for e in loads if e.buffer.name in written}
 
 
 def _split(kernel: Kernel, loop: For, body: Sequence[Stmt], allocs: list[Alloc]) -> list[Stmt]:

@@ -30,7 +30,7 @@ from nbcomp.loop.grammar import (
     Store,
     bodies,
     expressions,
-    walk_expr,
+    exprs_of,
 )
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine
@@ -276,10 +276,9 @@ def _moved(access: _Access, loop: _Loop) -> int:
 
 def _accesses(stmt: Stmt) -> Iterator[_Access]:
     """What a statement reads and writes."""
-    for root in expressions(stmt):
-        for e in walk_expr(root):
-            if isinstance(e, Load):
-                yield _Access(e.buffer, _steps(e.buffer, e.indices), False)
+    for e in exprs_of(stmt):
+        if isinstance(e, Load):
+            yield _Access(e.buffer, _steps(e.buffer, e.indices), False)
     if isinstance(stmt, Store | Accumulate):
         yield _Access(stmt.buffer, _steps(stmt.buffer, stmt.indices), True)
 

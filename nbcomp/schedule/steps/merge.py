@@ -22,7 +22,7 @@ from nbcomp.loop.grammar import (
     affine,
     bodies,
     buffers_in,
-    expressions,
+    exprs_of,
     index_add,
     index_scale,
     loop_var,
@@ -104,7 +104,7 @@ class _Merge:
     def check_values(self, stmt: Stmt) -> None:
         """Loop variables may only be used as indices."""
         inside: set[int] = set()
-        found = [e for root in expressions(stmt) for e in walk_expr(root)]
+        found = list(exprs_of(stmt))
         for e in found:
             if isinstance(e, Load):
                 self.access(e.buffer, e.indices)
@@ -239,7 +239,7 @@ def _touches(body: tuple[Stmt, ...], memory: str) -> list[tuple[bool, tuple[Expr
             found.append((True, stmt.indices))
         if isinstance(stmt, Call):
             found += [(True, ()) for b in stmt.buffers if b.memory == memory]
-        for e in (e for root in expressions(stmt) for e in walk_expr(root)):
+        for e in exprs_of(stmt):
             if isinstance(e, Load) and e.buffer.memory == memory:
                 found.append((False, e.indices))
     return found

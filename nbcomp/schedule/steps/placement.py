@@ -20,15 +20,13 @@ from nbcomp.loop.grammar import (
     Prefetch,
     Stmt,
     Store,
-    Var,
-    expressions,
     index_add,
     loads_of,
     loop_var,
     map_expr,
     map_stmt,
+    values_of,
     walk,
-    walk_expr,
 )
 from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.region import accesses, clipped, region, upper
@@ -135,7 +133,7 @@ def sink(kernel: Kernel, loop: str) -> Kernel:
     if lost := {e.buffer.memory for e in loads_of(values)} & _written(found.body):
         raise ScheduleError(f"{loop} writes {min(lost)}, from which a value before it is read")
     names = {v.name for v in values if isinstance(v, Let)}
-    if later := names & {v for s in walk(body[place + 1 :]) for v in _values(s)}:
+    if later := names & values_of(body[place + 1 :]):
         raise ScheduleError(f"{min(later)} is used after {loop} too")
     inside = replace(found, body=(*values, *found.body))
     rest = (*body[:first], inside, *body[place + 1 :])
@@ -143,12 +141,6 @@ def sink(kernel: Kernel, loop: str) -> Kernel:
         return at(kernel, holder.var, lambda f: replace(f, body=rest))
     made = rest[0] if len(rest) == 1 else replace(holder, body=rest)
     return replace(kernel, stages=tuple(made if s is holder else s for s in kernel.stages))
-
-
-def _values(stmt: Stmt) -> set[str]:
-    """The bound values that a statement uses itself."""
-    found = (e for root in expressions(stmt) for e in walk_expr(root))
-    return {e.name for e in found if isinstance(e, Var)}
 
 
 def _path(stmt: Stmt, found: For) -> Stmt:

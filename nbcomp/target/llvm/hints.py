@@ -19,10 +19,9 @@ from nbcomp.loop.grammar import (
     Stmt,
     Store,
     While,
-    expressions,
+    exprs_of,
     variables,
     walk,
-    walk_expr,
 )
 from nbcomp.sizes import Size
 
@@ -76,8 +75,7 @@ def _waits(loop: For, around: Sequence[For]) -> bool:
 
 
 def _array_loads(stmt: Stmt) -> Iterator[Load]:
-    for root in expressions(stmt):
-        yield from (e for e in walk_expr(root) if isinstance(e, Load) and e.indices)
+    return (e for e in exprs_of(stmt) if isinstance(e, Load) and e.indices)
 
 
 def _one_place(load: Load, store: Store, own: set[str]) -> bool:
