@@ -21,11 +21,9 @@ from nbcomp.loop.grammar import (
     Var,
     affine,
     buffers_in,
-    expressions,
     index_add,
     loop_var,
-    walk,
-    walk_expr,
+    values_of,
 )
 from nbcomp.loop.printer import print_expr
 from nbcomp.schedule.dependence import conflict
@@ -63,17 +61,16 @@ def overlap(kernel: Kernel, loop: str, early: str, late: str) -> Kernel:
     keep = _Kept(kernel, found, last)
     rest = tuple(s for s in found.body[:-1] if not (isinstance(s, Alloc) and s.buffer in held))
     begin = substitute((*rest, *keep.saves()), {loop: affine(0)})
-    end = substitute(keep.restored((last,)), {loop: index_add(found.extent, affine(-1))})
-    ending = substitute(last.body, {late: loop_var(early)})
-    restored = keep.restored(ending)
-    loads, ending = restored[: len(keep.values)], restored[len(keep.values) :]
+    final = index_add(found.extent, affine(-1))
+    end = substitute((*keep.loads(), *keep.reading((last,))), {loop: final})
+    ending = keep.reading(substitute(last.body, {late: loop_var(early)}))
     following = substitute(rest, {loop: index_add(loop_var(loop), affine(1))})
     at = next(k for k, s in enumerate(rest) if s is beside)
     joined = following[at]
     assert isinstance(joined, For)
     joined = replace(joined, body=(*ending, *joined.body))
-    body = (*loads, *following[:at], joined, *following[at + 1 :], *keep.saves())
-    steady = replace(found, extent=index_add(found.extent, affine(-1)), body=body)
+    body = (*keep.loads(), *following[:at], joined, *following[at + 1 :], *keep.saves())
+    steady = replace(found, extent=final, body=body)
     memory = tuple(map(Alloc, (*held, *keep.values.values())))
     outside = renamed(kernel, (*begin, *end), (*memory, steady))
     made = (*memory, *outside[: len(begin)], steady, *outside[len(begin) :])
@@ -123,13 +120,7 @@ class _Kept:
     """The values of an iteration that its last loop reads, each in memory until then."""
 
     def __init__(self, kernel: Kernel, found: For, last: For) -> None:
-        read = {
-            e.name
-            for s in walk((last,))
-            for root in expressions(s)
-            for e in walk_expr(root)
-            if isinstance(e, Var)
-        }
+        read = values_of((last,))
         self.values: dict[Let, Buffer] = {}
         self.names: dict[Let, str] = {}
         for stmt in found.body:
@@ -145,12 +136,15 @@ class _Kept:
             for let, buffer in self.values.items()
         )
 
-    def restored(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """The values as they were kept, then statements that read these."""
-        for let in self.values:
-            body = value_renamed(body, let.name, self.names[let])
-        loads = (
+    def loads(self) -> tuple[Stmt, ...]:
+        """The values of the iteration before, as they were kept."""
+        return tuple(
             Let(self.names[let], Load(buffer.dtype, buffer, ()), let.location)
             for let, buffer in self.values.items()
         )
-        return (*loads, *body)
+
+    def reading(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Statements with these in place of the iteration's own."""
+        for let, name in self.names.items():
+            body = value_renamed(body, let.name, name)
+        return body
