@@ -136,7 +136,8 @@ def fetch_ahead(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Ker
         read = dict.fromkeys(e.buffer for e in loads_of(inner.body) if e.buffer.role == "input")
         for buffer in read:
             usually = int(buffer.nbytes >= STREAM_SHARE * machine.l3)
-            ahead = decide(f"rounds of {loop.var} asked for ahead", usually, (0, 1, 2))
+            name = f"rounds of {loop.var} that {buffer.name} is asked for ahead"
+            ahead = decide(name, usually, (0, 1, 2))
             if not ahead:
                 continue
             try:
