@@ -70,7 +70,7 @@ def _asked_ahead(kernel: Kernel, inner: For, turned: Load, decide: Decide) -> Ke
         return kernel
     try:
         asking = steps.prefetch(kernel, turned.buffer.name, f"{inner.var}_o", ahead)
-    except ScheduleError:  # a block has too many lines
+    except ScheduleError:  # every block reads the same
         return kernel
     note = f'prefetch("{turned.buffer.name}", "{inner.var}_o", {ahead})'
     return noted(asking, note)
