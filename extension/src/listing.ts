@@ -61,6 +61,7 @@ export class Listing {
     this.view.addEventListener('blur', () => this.leave());
     this.spacer.addEventListener('mouseover', event => this.point(event));
     this.spacer.addEventListener('mouseleave', () => this.leave());
+    this.spacer.addEventListener('mousedown', event => this.aim(event));
     this.spacer.addEventListener('click', event => this.click(event));
     new ResizeObserver(() => this.later()).observe(this.view);
     options.selection.listen(() => this.later());
@@ -305,6 +306,13 @@ export class Listing {
     this.attended = -1;
     this.options.selection.hover(NOTHING);
     this.options.attend?.(null);
+  }
+
+  /** The focus that a press of the button brings is at the line under the mouse: were it at
+   * another one, that line would be cut anew for its marks, and a browser sends no click to a place
+   * that was replaced between press and release. */
+  private aim(event: Event): void {
+    this.active = rowOf(event) ?? this.active;
   }
 
   private click(event: Event): void {

@@ -148,6 +148,21 @@ def test_unlike_programs_are_tied_together_both_ways(name: str, see: See, page_o
     expect(line(page, number - first + 1)).to_have_class(re.compile("nbx-same"))
 
 
+def test_a_click_is_one_however_long_the_button_is_held(
+    see: See, page_of: PageOf, payload: dict[str, Any]
+) -> None:
+    page = see(page_of(payload)).page
+    line(page, EXP_LINE).hover()
+    expect(tab(page, "Assembly").locator(".nbx-badge")).not_to_be_empty()
+    page.mouse.down()
+    page.evaluate(
+        "() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))"
+    )
+    page.mouse.up()
+    tab(page, "Assembly").click()
+    chosen_in_sight(page)
+
+
 def test_a_click_keeps_and_escape_lets_go(
     see: See, page_of: PageOf, payload: dict[str, Any]
 ) -> None:
