@@ -155,9 +155,7 @@ def test_a_click_is_one_however_long_the_button_is_held(
     line(page, EXP_LINE).hover()
     expect(tab(page, "Assembly").locator(".nbx-badge")).not_to_be_empty()
     page.mouse.down()
-    page.evaluate(
-        "() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))"
-    )
+    page.evaluate("() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))")
     page.mouse.up()
     tab(page, "Assembly").click()
     chosen_in_sight(page)
