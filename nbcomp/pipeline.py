@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -203,7 +204,7 @@ def _compile_capture(
         lowered = lower_groups(fused, writes, rigid(captured.result))
     distinct = _distinct(lowered)
     _known(options, distinct)
-    made = _made(distinct, trace, options, target)
+    made = _made(distinct, trace, options, target, _costliest(lowered, trace.shown.kernels))
     parts = [replace(p, kernel=made[p.kernel.name].kernel) if p.kernel else p for p in lowered]
     with trace.timed("memory plan"):
         program = plan_memory(fused, parts, writes, reuse=options.does("reuse"))
@@ -342,8 +343,20 @@ def _known(options: Options, names: Collection[str]) -> None:
             raise ScheduleError(f"no kernel {name}; the kernels are {', '.join(names)}")
 
 
+def _costliest(parts: Sequence[Part], most: int) -> set[str]:
+    """The names of the kernels whose calls touch the most memory."""
+    touched = Counter[str]()
+    for kernel in (p.kernel for p in parts if p.kernel and most):
+        touched[kernel.name] += sum(b.nbytes for b in kernel.buffers)
+    return {name for name, _ in touched.most_common(most)}
+
+
 def _made(
-    kernels: Mapping[str, Kernel], trace: Trace, options: Options, target: Target
+    kernels: Mapping[str, Kernel],
+    trace: Trace,
+    options: Options,
+    target: Target,
+    shown: Collection[str],
 ) -> dict[str, CompiledKernel]:
     """Every kernel scheduled and compiled, by name; not yet with the groups that call it."""
     scheduled: list[Kernel] = []
@@ -352,8 +365,12 @@ def _made(
         for kernel in kernels.values():
             scheduled.append(_schedule(kernel, trace, options, target.machine))
             yield scheduled[-1]
+        # LLVM is still at work on them: time to print what will be shown.
+        for snapshot in trace.snapshots if shown else ():
+            if not snapshot.kernel or snapshot.kernel in shown:
+                _ = snapshot.text
 
-    codes = target.compile_all(in_turn(), trace)
+    codes = target.compile_all(in_turn(), trace, shown)
     each = zip(kernels.items(), scheduled, codes, strict=True)
     return {name: CompiledKernel(name, (), k, made, code) for (name, k), made, code in each}
 

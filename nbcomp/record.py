@@ -146,6 +146,29 @@ class Snapshot:
         return str(self.value)
 
 
+@dataclass(frozen=True)
+class Shown:
+    """Of how many kernels, the costliest, the texts below the loops will be shown, and how many
+    characters of LLVM IR a kernel may have to be one of them."""
+
+    kernels: int = 0
+    characters: int = 0
+
+
+NOTHING = Shown()
+_looked_at: ContextVar[Shown] = ContextVar("looked_at", default=NOTHING)
+
+
+@contextmanager
+def looked_at(shown: Shown) -> Iterator[None]:
+    """What is compiled inside will be shown: its texts are kept, not made when somebody asks."""
+    token = _looked_at.set(shown)
+    try:
+        yield
+    finally:
+        _looked_at.reset(token)
+
+
 @dataclass
 class Trace:
     """Everything that happened in one compilation, in order."""
@@ -153,6 +176,7 @@ class Trace:
     snapshots: list[Snapshot] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)  # stage name -> seconds
     heard: list[Remark] = field(default_factory=list)  # what `remark` was called with
+    shown: Shown = field(default_factory=_looked_at.get)
 
     @property
     def remarks(self) -> list[Remark]:

@@ -36,7 +36,8 @@ from nbcomp.loop.verifier import verify
 from nbcomp.machine import host
 from nbcomp.record import Location
 from nbcomp.target.llvm.codegen import KernelCode, StageCode, generate
-from nbcomp.target.llvm.compile import MachineCode, compile_kernel, host_cpu
+from nbcomp.target.llvm.compile import MachineCode, compile_kernel
+from nbcomp.target.llvm.emit import host_cpu
 from nbcomp.types import BOOL, FLOAT32, contiguous_strides
 
 Array = np.ndarray[Any, Any]

@@ -13,7 +13,7 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from nbcomp.display.help import construct_help, help_for, kind_help, notation
-from nbcomp.display.picture.boxes import Drawing
+from nbcomp.display.picture.boxes import Drawing, Wire
 from nbcomp.display.view.cpus import cpu_name, on_each
 from nbcomp.display.view.kernels import KernelRow
 from nbcomp.display.view.measured import measured_data, measured_pass
@@ -113,8 +113,8 @@ class _Payload:
                 every = [place for location in box.places for place in location.every()]
                 kept["places"] = self.places.numbers(every)
             boxes.append(kept)
-        plain = _plain(vars(drawing) | {"boxes": ()}, TENTHS)
-        return {**plain, "boxes": boxes}
+        plain = _plain(vars(drawing) | {"boxes": (), "wires": ()}, TENTHS)
+        return {**plain, "boxes": boxes, "wires": list(map(_wire, drawing.wires))}
 
     def kernel(self, kernel: KernelRow) -> dict[str, Any]:
         texts = {}
@@ -176,6 +176,13 @@ class _Payload:
         return self.constructs.setdefault(name, len(self.constructs)) if name else -1
 
 
+def _wire(wire: Wire) -> dict[str, Any]:
+    """A wire, as `_plain` would make it of the many numbers in it, but sooner."""
+    points = [[round(x, TENTHS), round(y, TENTHS)] for x, y in (*wire.points, wire.label_at)]
+    at = points.pop()
+    return {"points": points, "label": visible(wire.label), "label_at": at, "arrow": wire.arrow}
+
+
 def _mapped(kernel: KernelRow) -> dict[str, Any]:
     """How many of a kernel's instructions in loops are known to come from somewhere."""
     loops = [line for line in kernel.listing("asm") if line.in_loop]
@@ -221,10 +228,10 @@ def _operators(view: View) -> Iterable[str]:
 def _plain(value: Any, digits: int = 9) -> Any:
     """What JSON has: lists rather than tuples, objects rather than records, numbers of so many
     decimals, null rather than NaN and infinity."""
-    if type(value) is int or value is None:  # most of them
-        return value
-    if isinstance(value, str):
+    if isinstance(value, str):  # most of them, and numbers
         return visible(value)
+    if type(value) is int or value is None:
+        return value
     if isinstance(value, float):
         return round(value, digits) if math.isfinite(value) else None
     if isinstance(value, (list, tuple)):

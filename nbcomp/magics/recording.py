@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 import nbcomp
+from nbcomp.display.view.view import DETAILED
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.result import bind
 from nbcomp.measure.differences import leaves
-from nbcomp.record import Remark
+from nbcomp.record import Remark, looked_at
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Call:
     def make(self) -> Any:
         """Make the call."""
         __tracebackhide__ = True
-        with warnings.catch_warnings():
+        with looked_at(DETAILED), warnings.catch_warnings():
             # The report says it, at the user's line.
             warnings.simplefilter("ignore", nbcomp.NumpyFallback)
             self.value = self.function.unwatched(*self.args, **self.kwargs)

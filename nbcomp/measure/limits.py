@@ -19,7 +19,7 @@ from nbcomp.measure.roofline import Bandwidth, Limits, Peak
 from nbcomp.measure.timing import Neighbours
 from nbcomp.runtime import memory, pool
 from nbcomp.runtime.engine import Code, load, target_machine
-from nbcomp.target.llvm.compile import host_cpu
+from nbcomp.target.llvm.emit import host_cpu
 from nbcomp.types import FLOAT32
 
 VECTOR = 64  # bytes of the widest vectors in use; LLVM splits them where they are narrower

@@ -6,7 +6,7 @@ Python. Knows kernels and traces; nothing of graphs, and nothing of how a progra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
@@ -83,5 +83,10 @@ class Target(Protocol):
     def compile(self, kernel: Kernel, trace: Trace) -> Code:
         """Code for a scheduled kernel; the seconds of each of its stages go to the trace."""
 
-    def compile_all(self, kernels: Iterable[Kernel], trace: Trace) -> Sequence[Code]:
-        """The same for several, in order; they may be asked for one by one."""
+    def compile_all(
+        self, kernels: Iterable[Kernel], trace: Trace, shown: Collection[str] = ()
+    ) -> Sequence[Code]:
+        """The same for several, in order; they may be asked for one by one.
+
+        shown: the names of those whose texts will be asked for.
+        """

@@ -5,7 +5,7 @@ Slow, and the meaning the machine code is compared with: `compile(f, x, target="
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -78,6 +78,8 @@ class InterpretedTarget:
         code = InterpretedCode(kernel, ())
         return replace(code, stages=(Stage(kernel.name, run, own),))
 
-    def compile_all(self, kernels: Iterable[Kernel], trace: Trace) -> list[InterpretedCode]:
+    def compile_all(
+        self, kernels: Iterable[Kernel], trace: Trace, shown: Collection[str] = ()
+    ) -> list[InterpretedCode]:
         """The kernels as they are."""
         return [self.compile(kernel, trace) for kernel in kernels]

@@ -139,14 +139,14 @@ def test_remarks_that_are_alike_are_said_once() -> None:
 
 def test_of_many_kernels_the_costliest_are_shown() -> None:
     def f(x: Any) -> Any:
-        for _ in range(DETAILED + 2):
+        for _ in range(DETAILED.kernels + 2):
             x = np.sort(np.exp(x), axis=0)
         return np.concatenate([x, x, x]) * 2
 
     report = Report(nbcomp.compile(f, X))
     kernels = report._repr_mimebundle_()[MIME]["kernels"]
     detailed = [k["name"] for k in kernels if k["texts"]]
-    assert len(detailed) == DETAILED - (len(kernels) > MANY)
+    assert len(detailed) == DETAILED.kernels - (len(kernels) > MANY)
     assert "multiply" in " ".join(detailed) or "concatenate" in " ".join(detailed)
     every = Report(nbcomp.compile(f, X), full=True)._repr_mimebundle_()[MIME]["kernels"]
     assert all(k["texts"] for k in every if k["kind"] != "library")

@@ -67,7 +67,7 @@ def test_the_text_for_readers_is_the_code(rng: np.random.Generator) -> None:
     for name in ("softmax of open rows", "columns"):
         made = compiled(name, rng)
         for kernel in made.kernels:
-            located = kernel.code.located.text  # type: ignore[attr-defined]
+            located = kernel.code.located.located_text  # type: ignore[attr-defined]
             plain = kernel.code.code.text  # type: ignore[attr-defined]
             assert [_bare(t) for t in located.splitlines() if "alloca" in t] == [
                 _bare(t) for t in plain.splitlines() if "alloca" in t

@@ -22,6 +22,8 @@ from nbcomp.graph.op import REGISTRY
 from nbcomp.magics import measuring
 from nbcomp.magics.plain import plain
 from nbcomp.magics.recording import is_compiled
+from nbcomp.target.llvm.compile import forget
+from nbcomp.target.llvm.emit import made_here
 
 SOFTMAX = """\
 %%compile
@@ -51,6 +53,17 @@ def users_lines(error: BaseException) -> list[int]:
 def data(quick: Any) -> Any:
     quick.run("x = np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32)")
     return quick
+
+
+def test_what_a_cell_shows_comes_from_the_run_of_llvm_that_made_its_code(data: Any) -> None:
+    forget()
+    data.value(SOFTMAX)
+    compiled = data.names["softmax"].compiled
+    runs = made_here.cache_info().misses
+    assert runs == len(compiled.kernels) > 0
+    assert Report(compiled)._repr_mimebundle_()[MIME]["kernels"][0]["texts"]["asm"]["text"]
+    assert made_here.cache_info().misses == runs
+    assert all(k.code.code.located_text for k in compiled.kernels)
 
 
 def test_the_value_of_the_cell_is_the_result_and_the_report_is_shown(data: Any) -> None:

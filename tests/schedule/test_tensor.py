@@ -34,8 +34,9 @@ from nbcomp.machine import host
 from nbcomp.record import Trace
 from nbcomp.schedule.language import Schedule, from_json, parse
 from nbcomp.target.llvm.codegen import generate
-from nbcomp.target.llvm.compile import compile_kernel, host_cpu
+from nbcomp.target.llvm.compile import compile_kernel
 from nbcomp.target.llvm.cpus import target_for
+from nbcomp.target.llvm.emit import host_cpu
 from nbcomp.target.llvm.tensor import FORMS
 from nbcomp.types import FLOAT32, DType, contiguous_strides
 from tests.kernels import interpreted, memory_of, native, run_stage

@@ -68,4 +68,4 @@ def test_random_kernels_are_made_for_every_architecture(name: str, seed: int) ->
     kernel = RandomKernel(seed).kernel
     width, attributes = target.vector_bytes, target.cpu.attributes
     code = generate(kernel, width, located=True, x86=False, attributes=attributes)
-    assert "kernel" in made_apart(code.text, astuple(target.cpu))[1]
+    assert "kernel" in made_apart(code.located_text, astuple(target.cpu))[1]

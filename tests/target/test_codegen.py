@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
+from contextlib import suppress
 from dataclasses import replace
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -30,8 +33,10 @@ from nbcomp.loop.grammar import (
     walk,
 )
 from nbcomp.machine import host
+from nbcomp.target.llvm.beside import beside
 from nbcomp.target.llvm.codegen import generate
-from nbcomp.target.llvm.compile import compile_kernel, host_cpu, made_here
+from nbcomp.target.llvm.compile import compile_kernel
+from nbcomp.target.llvm.emit import assembled, host_cpu, made_here, object_of
 from nbcomp.target.llvm.memory import STACK
 from nbcomp.target.llvm.values import LITERAL
 from nbcomp.types import FLOAT32, FLOAT64, INT64
@@ -777,7 +782,7 @@ def instructions(text: str) -> list[str]:
 @pytest.mark.parametrize("seed", range(10))
 def test_every_instruction_has_a_location(seed: int) -> None:
     code = generate(RandomKernel(seed).kernel, 64, located=True)
-    bare = [line for line in instructions(code.text) if "!dbg" not in line]
+    bare = [line for line in instructions(code.located_text) if "!dbg" not in line]
     assert [line for line in bare if "= alloca" not in line] == []
 
 
@@ -785,16 +790,17 @@ def test_every_instruction_has_a_location(seed: int) -> None:
 def test_locations_are_not_in_the_text_that_is_compiled(seed: int) -> None:
     plain, located = (generate(RandomKernel(seed).kernel, 64, located=x) for x in (False, True))
     assert "!dbg" not in plain.text
-    assert instructions(re.sub(r", !dbg !\d+", "", located.text)) == instructions(plain.text)
+    assert located.text == plain.text
+    assert plain.located_text == ""
 
 
 @pytest.mark.parametrize("vector_bytes", VECTORS)
 @pytest.mark.parametrize("seed", range(2000, 2030))
 def test_locations_do_not_change_machine_code(seed: int, vector_bytes: int) -> None:
     kernel = RandomKernel(seed).kernel
+    code = generate(kernel, vector_bytes, located=True)
     plain, located = (
-        made_here(generate(kernel, vector_bytes, located=x).text, host_cpu()).assembly
-        for x in (False, True)
+        made_here(text, host_cpu()).assembly for text in (code.text, code.located_text)
     )
 
     def machine(text: str) -> list[str]:
@@ -803,6 +809,25 @@ def test_locations_do_not_change_machine_code(seed: int, vector_bytes: int) -> N
         return re.findall(r"^(?:\t[a-z].*|\.LBB\w+:)$", text, re.MULTILINE)
 
     assert machine(plain) == machine(located)
+
+
+def loaded(binary: bytes) -> dict[bytes, bytes]:
+    """The sections of an object that are brought into memory: code and constants."""
+    sections = llvm.ObjectFileRef.from_data(binary).sections()
+    found = {s.name() or b"": s.data() for s in sections}
+    return {k: data for k, data in found.items() if re.match(rb"\.l?(text|rodata)", k)}
+
+
+@pytest.mark.parametrize("vector_bytes", VECTORS)
+@pytest.mark.parametrize("seed", range(2000, 2010))
+def test_the_assembly_that_is_shown_is_that_of_the_code_that_runs(
+    seed: int, vector_bytes: int
+) -> None:
+    text = generate(RandomKernel(seed).kernel, vector_bytes, located=True).located_text
+    cpu = host_cpu()
+    read, written = assembled(made_here(text, cpu).assembly, cpu), object_of(text, cpu)
+    assert loaded(read) == loaded(written)
+    assert any(len(data) > 100 for data in loaded(read).values())
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.bool_, np.int64])
@@ -815,3 +840,14 @@ def test_rows_that_become_columns(n: int, count: int, dtype: type) -> None:
     k = kernel(loop("r", n, turn, kind="vector"), buffers=[x, out])
     arrays: dict[str, Array] = {"x": random_array(np.random.default_rng(1), x.dtype, x.shape)}
     same_memory(native(k, arrays), interpreted(k, arrays))
+
+
+def test_a_thread_that_computes_makes_way_for_llvm_while_it_works() -> None:
+    usual = sys.getswitchinterval()
+    with beside("one") as worker:
+        assert sys.getswitchinterval() < usual
+        with suppress(ZeroDivisionError), beside("another"):
+            raise ZeroDivisionError
+        assert worker.submit(int).result() == 0
+        assert sys.getswitchinterval() < usual
+    assert sys.getswitchinterval() == usual

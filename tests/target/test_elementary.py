@@ -10,8 +10,8 @@ import pytest
 from nbcomp.errors import Unsupported
 from nbcomp.target.llvm import scalars
 from nbcomp.target.llvm.builder import Builder
-from nbcomp.target.llvm.compile import host_cpu, made_here
 from nbcomp.target.llvm.elementary import COSTS, FUNCTIONS
+from nbcomp.target.llvm.emit import host_cpu, made_here
 
 from .accuracy import (
     COMPOSED,

@@ -46,7 +46,7 @@ def test_spills_are_at_the_users_line(program: Compiled) -> None:
 def test_our_count_of_spills_is_llvms(program: Compiled) -> None:
     (kernel,) = program.kernels
     code: Any = kernel.code
-    text = written([(code.located.text, astuple(code.machine.cpu))])
+    text = written([(code.located.located_text, astuple(code.machine.cpu))])
     of_functions = [line for line in text.splitlines() if line.endswith("generated in function")]
     counts = [(int(n), kind) for line in of_functions for n, kind in COUNT.findall(line)]
     theirs = sum(n for n, kind in counts if "folded" not in kind)

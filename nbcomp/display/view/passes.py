@@ -33,16 +33,6 @@ class PassRow:
             if lines
         )
 
-    def joined(self, other: PassRow) -> PassRow:
-        """The same pass over what both are over."""
-        return replace(
-            self,
-            seconds=self.seconds + other.seconds,
-            added=self.added + other.added,
-            removed=self.removed + other.removed,
-            diffs=self.diffs + other.diffs,
-        )
-
 
 def pass_rows(trace: Trace, kernels: Mapping[str, str], part: str = "") -> list[PassRow]:
     """The rows of all passes, in order; what changed is told of these kernels, by these names.
@@ -68,9 +58,18 @@ def _row(snapshot: Snapshot, lines: Sequence[str], name: str) -> PassRow:
 
 def joined_rows(*rows: Iterable[PassRow]) -> list[PassRow]:
     """The rows of one pass over several kernels as one, where the first of them is."""
-    merged: dict[tuple[str, str], PassRow] = {}
+    found: dict[tuple[str, str], list[PassRow]] = {}
     for row in chain(*rows):
-        key = row.level, row.name
-        old = merged.get(key)
-        merged[key] = row if old is None else old.joined(row)
-    return list(merged.values())
+        found.setdefault((row.level, row.name), []).append(row)
+    return [_joined(same) for same in found.values()]
+
+
+def _joined(rows: Sequence[PassRow]) -> PassRow:
+    """One pass over what all of these are over."""
+    return replace(
+        rows[0],
+        seconds=sum(row.seconds for row in rows),
+        added=sum(row.added for row in rows),
+        removed=sum(row.removed for row in rows),
+        diffs=tuple(chain.from_iterable(row.diffs for row in rows)),
+    )

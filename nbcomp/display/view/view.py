@@ -29,7 +29,7 @@ from nbcomp.display.view.words import count
 from nbcomp.measure.comparison import Comparison
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import Scaling
-from nbcomp.record import Remark
+from nbcomp.record import Remark, Shown
 
 SECTIONS = (
     "speed",
@@ -45,12 +45,10 @@ SECTIONS = (
 NOTHING = Measured()
 
 
-# Kernels whose machine code, and what passes changed in them, is shown unless all of it is asked
-# for: the costliest ones, and one less in programs of many, of those that have no more than so many
-# characters of LLVM IR together; the costliest one if none is as small.
-DETAILED = 3
+# The kernels whose machine code, and what passes changed in them, is shown unless all of it is
+# asked for; in programs of many one less, and the costliest one where none has as little LLVM IR.
+DETAILED = Shown(kernels=3, characters=100_000)
 MANY = 8
-BULK = 100_000
 
 
 @dataclass(frozen=True)
@@ -191,14 +189,9 @@ def _with_code(made: View, parts: tuple[Compiled, ...]) -> View:
 
 def _costliest(kernels: Sequence[KernelRow]) -> Sequence[KernelRow]:
     """Those of which everything is shown: reading machine code takes time, a few do."""
-    most = DETAILED if len(kernels) <= MANY else DETAILED - 1
+    most = DETAILED.kernels - (len(kernels) > MANY)
     ordered = sorted(kernels, key=lambda k: -k.cost)
-    shown, left = list[KernelRow](), BULK
-    for kernel in ordered:
-        if kernel.bulk <= left and len(shown) < most:
-            shown.append(kernel)
-            left -= kernel.bulk
-    return shown or ordered[:1]
+    return [k for k in ordered if k.bulk <= DETAILED.characters][:most] or ordered[:1]
 
 
 def _fallback_view(

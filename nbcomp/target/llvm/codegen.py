@@ -5,8 +5,8 @@
 Loop kinds become code here: a "vector" loop evaluates its body on <W x T> values with the loop
 variable as base + 0..W-1, first `unroll` vectors at a time, then the rest under a mask.  Large
 integers (extents, strides) are read from `params`, so that kernels that differ only in sizes share
-one piece of machine code: the text of a kernel is its cache key.  For a reader the same text is
-made once more with debug locations, which say where each instruction comes from (`debug`).
+one piece of machine code: the text of a kernel is its cache key.  For a reader there is the same
+text with debug locations, which say where each instruction comes from (`debug`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nbcomp.origin import Construct
 from nbcomp.record import Location
 from nbcomp.target.llvm import tensor
 from nbcomp.target.llvm.builder import Value
-from nbcomp.target.llvm.debug import DebugTable
+from nbcomp.target.llvm.debug import DebugTable, unlocated
 from nbcomp.target.llvm.loops import LoopEmitter
 from nbcomp.target.llvm.values import Lanes
 
@@ -43,12 +43,16 @@ class StageCode:
 
 @dataclass(frozen=True)
 class KernelCode:
-    """The LLVM text of a kernel (functions, declarations, metadata) and how to call its stages."""
+    """The LLVM text of a kernel (functions, declarations, metadata) and how to call its stages.
+
+    located_text: the same with debug locations, if it was asked for; places: what they mean.
+    """
 
     text: str
     stages: tuple[StageCode, ...]
     names: dict[str, str]  # names in the text -> the kernel's own
-    places: tuple[Location | None, ...] = ()  # what line k + 1 of a debug location means
+    located_text: str = ""
+    places: tuple[Location | None, ...] = ()  # by line, from 1
 
     def readable(self, text: str) -> str:
         """LLVM IR or assembly of this kernel with the kernel's own names in it.
@@ -80,9 +84,9 @@ def generate(
 ) -> KernelCode:
     """LLVM IR of a kernel for vectors of `vector_bytes`.  Raises Unsupported for what has none.
 
-    located: with debug locations, for a reader.  x86: with x86-64's own instructions, where vectors
-    of this width have them.  attributes: LLVM's, of the functions that do the work.  features: what
-    the CPU has besides (`Machine.features`).
+    located: also with debug locations, for a reader.  x86: with x86-64's own instructions, where
+    vectors of this width have them.  attributes: LLVM's, of the functions that do the work.
+    features: what the CPU has besides (`Machine.features`).
     """
     declarations: dict[str, str] = {}
     debug = DebugTable(kernel) if located else None
@@ -98,10 +102,12 @@ def generate(
         functions.append(text)
         stages.append(code)
         declarations.update(emitter.b.declarations)
-    metadata = ["!4 = !{i32 1}", *(debug.metadata(len(stages)) if debug else ())]
     head = [WRITTEN] if kernel.written else []
-    text = "\n".join([*head, *functions, *declarations.values(), *metadata])
-    return KernelCode(text + "\n", tuple(stages), names, debug.places if debug else ())
+    text = "\n".join([*head, *functions, *declarations.values(), "!4 = !{i32 1}", ""])
+    if debug is None:
+        return KernelCode(text, tuple(stages), names)
+    metadata = "\n".join([*debug.metadata(len(stages)), ""])
+    return KernelCode(unlocated(text), tuple(stages), names, text + metadata, debug.places)
 
 
 class _Stage(LoopEmitter):

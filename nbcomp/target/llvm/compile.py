@@ -7,13 +7,14 @@ and compiling a new shape of a known program never reaches LLVM.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import time
-from collections.abc import Iterable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import astuple, dataclass, field
-from functools import cache, cached_property, lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable
+from concurrent.futures import Executor, Future
+from dataclasses import astuple, dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any
 
 import llvmlite.binding as llvm
 
@@ -26,101 +27,11 @@ from nbcomp.sizes import IN_FORCE, Asked, asking
 from nbcomp.target.base import Stage
 from nbcomp.target.llvm import blas, jumps
 from nbcomp.target.llvm.apart import made_apart
-from nbcomp.target.llvm.codegen import KernelCode, generate, is_written
+from nbcomp.target.llvm.beside import beside
+from nbcomp.target.llvm.codegen import KernelCode, generate
 from nbcomp.target.llvm.dialects import dialect_of
+from nbcomp.target.llvm.emit import Cpu, Texts, assembled, host_cpu, made_here, object_of
 from nbcomp.target.llvm.listing import assembly_listing, llvm_listing
-
-
-@dataclass(frozen=True)
-class Cpu:
-    """What code is generated for: an LLVM triple, CPU name, feature string, function attributes."""
-
-    triple: str
-    name: str
-    features: str
-    attributes: str = ""
-
-    @property
-    def native(self) -> bool:
-        """Whether it has this machine's architecture."""
-        here = str(llvm.get_process_triple())
-        return self.triple.split("-")[0] == here.split("-")[0]
-
-    @property
-    def x86(self) -> bool:
-        """Whether x86-64's own instructions may be written."""
-        return self.triple.startswith("x86_64")
-
-
-@cache
-def host_cpu() -> Cpu:
-    """This machine's CPU, with full-width vectors (LLVM's own tuning prefers 256 bits on many)."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
-    text = features.flatten()
-    if host().vector_bytes == 64:
-        text += ",-prefer-256-bit"
-    return Cpu(llvm.get_process_triple(), llvm.get_host_cpu_name(), text)
-
-
-@cache
-def target_machine(cpu: Cpu) -> Any:
-    """LLVM's target machine for JIT code."""
-    target = llvm.Target.from_triple(cpu.triple)
-    return target.create_target_machine(
-        cpu=cpu.name, features=cpu.features, opt=2, reloc="static", codemodel="jitdefault", jit=True
-    )
-
-
-# The code comes with its loops, vectors and invariants in place.  LLVM's whole -O2 pipeline finds
-# nothing more in it and takes ten times as long (benchmarks/run.py, rows "compile time").
-_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "new_gvn", "dead_store_elimination")
-
-
-@cache
-def _pipeline(cpu: Cpu) -> tuple[Any, Any]:
-    builder = llvm.create_pass_builder(target_machine(cpu), llvm.create_pipeline_tuning_options())
-    manager = llvm.create_new_function_pass_manager()
-    for name in _PASSES:
-        getattr(manager, f"add_{name}_pass")()
-    return manager, builder
-
-
-@cache
-def _inliner(cpu: Cpu) -> tuple[Any, Any]:
-    """Puts the bodies of `outline` where they are called: a call would spill every constant."""
-    builder = llvm.create_pass_builder(target_machine(cpu), llvm.create_pipeline_tuning_options())
-    manager = llvm.create_new_module_pass_manager()
-    manager.add_always_inliner_pass()
-    manager.add_global_dead_code_eliminate_pass()
-    return manager, builder
-
-
-def _whole_pipeline(cpu: Cpu) -> tuple[Any, Any]:
-    """LLVM's -O3: for loops that come as they were written, element by element; to be run once."""
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = True
-    builder = llvm.create_pass_builder(target_machine(cpu), options)
-    return builder.getModulePassManager(), builder
-
-
-def optimise(module: Any, cpu: Cpu, written: bool = False) -> None:
-    """LLVM's passes over our vectors: memory to registers, no redundant memory access.
-
-    written: over loops that have no vectors yet, all of them.
-    """
-    if written:
-        manager, builder = _whole_pipeline(cpu)
-        manager.run(module, builder)
-        return
-    if any(not f.is_declaration and f.linkage == llvm.Linkage.internal for f in module.functions):
-        manager, builder = _inliner(cpu)
-        manager.run(module, builder)
-    manager, builder = _pipeline(cpu)
-    for function in module.functions:
-        if not function.is_declaration:
-            manager.run(function, builder)
 
 
 @dataclass
@@ -139,38 +50,6 @@ class MachineCode:
         return made_here(self.llvm_text, self.cpu)
 
 
-class Texts(NamedTuple):
-    """LLVM IR after LLVM's passes, and its assembly: instruction by instruction what runs."""
-
-    optimised: str
-    assembly: str
-
-
-@lru_cache(64)  # a cell that is run again has the same kernels
-def made_here(text: str, cpu: Cpu) -> Texts:
-    """What LLVM makes of a text."""
-    _locate_what_llvm_adds()
-    module = parse(text, cpu)
-    optimise(module, cpu, is_written(text))
-    optimised = str(module)  # now: machine code is made by changing the module
-    return Texts(optimised, str(target_machine(cpu).emit_assembly(module)))
-
-
-@cache
-def _locate_what_llvm_adds() -> None:
-    # Otherwise the code generator's own instructions (copies between registers, spills) seem to
-    # come from the line before them.  Changes line tables only.
-    llvm.set_option("nbcomp", "-use-unknown-locations=Enable")
-
-
-def parse(text: str, cpu: Cpu) -> Any:
-    """An LLVM module from text."""
-    module = llvm.parse_assembly(text)
-    module.triple = cpu.triple
-    module.data_layout = str(target_machine(cpu).target_data)
-    return module
-
-
 _cache: dict[tuple[str, Cpu], MachineCode] = {}
 _compiling = threading.Lock()  # a symbol may be added to the engine only once
 
@@ -185,6 +64,14 @@ def _engine(cpu: Cpu) -> Any:
         cpu=cpu.name, features=cpu.features, opt=2, reloc="static", codemodel="jitdefault", jit=True
     )
     return llvm.create_mcjit_compiler(backing, machine)
+
+
+def forget() -> None:
+    """Compile and write everything anew from here on, as a new process would."""
+    with _compiling:
+        _cache.clear()
+        _engine.cache_clear()
+        made_here.cache_clear()
 
 
 def compile_kernel(code: KernelCode, cpu: Cpu) -> tuple[MachineCode, bool]:
@@ -202,30 +89,32 @@ def _compiled(code: KernelCode, cpu: Cpu) -> MachineCode:
     # Symbols are process-wide: make them unique by content.
     content = f"{cpu.name} {cpu.features}\n{code.text}"
     tag = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
-    unique = {s.symbol: f"{s.symbol}.{tag}" for s in code.stages}
-    text = code.text
-    for symbol, name in unique.items():
-        text = text.replace(f'@"{symbol}"', f'@"{name}"').replace(
-            f'@"{symbol}.code"', f'@"{name}.code"'
-        )
-    for name, where in (blas.symbols(text) | jumps.symbols(text)).items():
+
+    def unique(text: str) -> str:
+        return _SYMBOL.sub(rf"\g<0>.{tag}", text)
+
+    for name, where in (blas.symbols(code.text) | jumps.symbols(code.text)).items():
         llvm.add_symbol(name, where)
-    module = parse(text, cpu)
-    optimise(module, cpu, is_written(code.text))
-    binary = target_machine(cpu).emit_object(module)
+    if code.located_text:  # it will be looked at: what is shown is what is loaded
+        binary = assembled(unique(made_here(code.located_text, cpu).assembly), cpu)
+    else:
+        binary = object_of(unique(code.text), cpu)
     engine = _engine(cpu)
     engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
     engine.finalize_object()
-    addresses = {s: engine.get_function_address(name) for s, name in unique.items()}
+    addresses = {s.symbol: engine.get_function_address(unique(s.symbol)) for s in code.stages}
     seconds = time.perf_counter() - start
     return MachineCode(code.text, cpu, addresses, seconds, engine=engine)
+
+
+_SYMBOL = re.compile(r"\bkernel\.\d+\b")  # of a stage, in LLVM IR and in assembly
 
 
 @dataclass(frozen=True)
 class LlvmCode:
     """A kernel's machine code, with all the texts it came from.
 
-    The texts are those of `located`: the same code, every instruction with a debug location.
+    The texts are those of the same code where every instruction has a debug location.
     """
 
     kernel: Kernel
@@ -245,6 +134,8 @@ class LlvmCode:
     @cached_property
     def located(self) -> KernelCode:
         """The code as it was generated, with locations."""
+        if self.code.located_text:
+            return self.code
         cpu = self.machine.cpu
         with asking(self.asked):
             return generate(
@@ -259,7 +150,7 @@ class LlvmCode:
     def begin(self, worker: Executor) -> None:
         """Begin to make its texts: LLVM works on them while something else is done here."""
         if not self._begun and "_texts" not in self.__dict__:
-            self._begun.append(worker.submit(self._make, self.located.text))
+            self._begun.append(worker.submit(self._make, self.located.located_text))
 
     @cached_property
     def _begun(self) -> list[Future[Texts]]:
@@ -271,14 +162,14 @@ class LlvmCode:
 
     @cached_property
     def _texts(self) -> Texts:
-        return self._begun.pop().result() if self._begun else self._make(self.located.text)
+        return self._begun.pop().result() if self._begun else self._make(self.located.located_text)
 
     def _raw(self, level: str) -> str:
         match level:
             case "llvm":
                 return self._texts.optimised
             case "llvm-before":
-                return self.located.text
+                return self.located.located_text
             case "asm":
                 return self._texts.assembly
         raise ValueError(f"no level {level!r}: llvm-before, llvm or asm")
@@ -286,6 +177,11 @@ class LlvmCode:
     def text(self, level: str) -> str:
         """ "llvm" (after LLVM's passes), "llvm-before" or "asm", with the kernel's own names."""
         return self.code.readable(self._raw(level))
+
+    def read(self) -> None:
+        """Make its listings now, in time that would be spent waiting."""
+        for level in ("llvm", "asm"):
+            self.listing(level)
 
     @cached_property
     def _listings(self) -> dict[str, Listing]:
@@ -337,31 +233,39 @@ class LlvmTarget:
             made, new = self._machine_code(code)
         return self._code(kernel, code, made, new)
 
-    def compile_all(self, kernels: Iterable[Kernel], trace: Trace) -> list[LlvmCode]:
-        """Kernels in order: while LLVM works on those that are there, the next one is made.
+    def compile_all(
+        self, kernels: Iterable[Kernel], trace: Trace, shown: Collection[str] = ()
+    ) -> list[LlvmCode]:
+        """Kernels in order: while LLVM works on those that are there, the next one is made, and
+        then texts that are there are read for who will look at them.
 
         LLVM's seconds in the trace are those that were spent waiting for it.
         """
-        worker = ThreadPoolExecutor(1, "nbcomp-llvm")
-        try:
-            begun = []
+        begun, made = [], list[LlvmCode]()
+        with beside("nbcomp-llvm") as worker:
             for kernel in kernels:
-                code = self._generated(kernel, trace)
+                code = self._generated(kernel, trace, kernel.name in shown)
                 begun.append((kernel, code, worker.submit(self._machine_code, code)))
             with trace.timed("LLVM"):
-                return [self._code(k, code, *later.result()) for k, code, later in begun]
-        finally:
-            worker.shutdown(cancel_futures=True)
+                for kernel, code, later in begun:
+                    made.append(self._code(kernel, code, *later.result()))
+                    if code.located_text and not begun[-1][2].done():
+                        made[-1].read()
+        return made
 
-    def _generated(self, kernel: Kernel, trace: Trace) -> KernelCode:
+    def _generated(self, kernel: Kernel, trace: Trace, located: bool = False) -> KernelCode:
         with trace.timed("code generation"):
-            return generate(
+            code = generate(
                 kernel,
                 self.vector_bytes,
+                located=located,
                 x86=self.cpu.x86,
                 attributes=self.cpu.attributes,
                 features=self.machine.features,
             )
+        if len(code.text) > trace.shown.characters:
+            return replace(code, located_text="", places=())
+        return code
 
     def _machine_code(self, code: KernelCode) -> tuple[MachineCode, bool]:
         """The code in memory, and whether it is new; only its text for a CPU that is not here."""

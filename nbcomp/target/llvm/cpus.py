@@ -14,7 +14,8 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from nbcomp.machine import FEATURES, host
-from nbcomp.target.llvm.compile import Cpu, LlvmTarget, host_target
+from nbcomp.target.llvm.compile import LlvmTarget, host_target
+from nbcomp.target.llvm.emit import Cpu
 
 # x86-64-v3 and -v4 of the psABI (x86-64 psABI 1.0, 3.1.1), by LLVM's names of features.
 _V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")

@@ -2,13 +2,13 @@
 
 LLVM keeps a location with every instruction through its passes and into the assembly.  What it
 merges from two places loses its line (0); what it merges from one place under two constructs loses
-only its column.  Locations are written only into a text made for looking at, never into the one
-that is compiled: that one is the key of the code cache, and LLVM makes the same instructions of
-both (tests/provenance/test_code.py).
+only its column.  The text without them is the key of the code cache, and LLVM makes the same
+instructions of both (tests/target/test_codegen.py).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
@@ -137,6 +137,14 @@ class LocatedOrigins(Origins):
     def _unless_tail(self, construct: Construct) -> Construct:
         """Whatever is in a tail is the tail's."""
         return Construct.TAIL if self.around == Construct.TAIL else construct
+
+
+def unlocated(text: str) -> str:
+    """A text without the locations in it."""
+    return _MARK.sub("", text)
+
+
+_MARK = re.compile(r"(?:, )?!dbg !\d+")
 
 
 class _Inside(AbstractContextManager[None]):

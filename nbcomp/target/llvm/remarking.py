@@ -10,8 +10,8 @@ import sys
 
 import llvmlite.binding as llvm
 
-from nbcomp.target.llvm.compile import Cpu, made_here
 from nbcomp.target.llvm.cpus import every_architecture
+from nbcomp.target.llvm.emit import Cpu, made_here
 from nbcomp.target.llvm.remarks import MARK
 
 OPTIONS = ("-pass-remarks=.*", "-pass-remarks-missed=.*", "-pass-remarks-analysis=.*")

@@ -41,7 +41,9 @@ def llvm_remarks(codes: Iterable[tuple[str, Code]]) -> list[Remark]:
     named: list[tuple[str, Any]] = [(n, c) for n, c in codes if hasattr(type(c), "located")]
     if not named:
         return []
-    everything = written([(code.located.text, astuple(code.machine.cpu)) for _, code in named])
+    everything = written(
+        [(code.located.located_text, astuple(code.machine.cpu)) for _, code in named]
+    )
     parts = everything.split(MARK)[1:]
     return [
         remark

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from nbcomp.target.llvm.compile import Cpu, made_here
 from nbcomp.target.llvm.cpus import every_architecture
+from nbcomp.target.llvm.emit import Cpu, made_here
 
 
 def main() -> None:
