@@ -41,6 +41,18 @@ ROUNDS = 9  # turns of each side; the shortest sample of a turn counts
 SQUARE = (32, 64, 128, 256, 384, 512, 768, 1024, 1536, 2048)
 FEW = (1, 4, 16, 64)  # rows of a skinny product
 WIDE = ((1024, 1024), (4096, 1024))  # (inner, columns) of a skinny product
+ODD = (33, 65, 127, 129, 257, 500, 1000)  # squares that fill no tiles
+THIN = (  # (rows, inner, columns), one or two of them small
+    (1, 1000, 1000), (1, 300, 3000), (1, 768, 50257), (1024, 16, 1024), (1024, 1024, 16),
+    (4096, 64, 64), (64, 8192, 64), (2000, 3, 2000), (8, 8192, 8), (10000, 32, 10),
+)  # fmt: skip
+STACKS = (
+    (16, 16, 16, 256),
+    (64, 64, 64, 64),
+    (128, 128, 128, 8),
+    (100, 50, 70, 32),
+    (5, 5, 5, 1000),
+)
 
 
 @dataclass(frozen=True)
@@ -82,17 +94,21 @@ class Row:
 
 
 def rows(kinds: str, dtypes: str) -> Iterator[Row]:
-    """The rows of the table: "square", "skinny", "turned", "batched"."""
+    """The rows of the table: "square", "odd", "skinny", "turned", "thin", "batched"."""
     for dtype in dtypes.split(","):
         if "square" in kinds:
             yield from (Row(n, n, n, dtype) for n in SQUARE)
             yield Row(384, 768, 768, dtype)
             yield Row(500, 700, 300, dtype)
+        if "odd" in kinds:
+            yield from (Row(n, n, n, dtype) for n in ODD)
         for turned in (False, True):
             if ("turned" if turned else "skinny") in kinds:
                 yield from (Row(m, k, n, dtype, turned) for k, n in WIDE for m in FEW)
         if "batched" in kinds:
-            yield from (Row(n, n, n, dtype, batch=b) for n, b in ((16, 256), (64, 64), (128, 8)))
+            yield from (Row(m, k, n, dtype, batch=b) for m, k, n, b in STACKS)
+        if "thin" in kinds:
+            yield from (Row(*sizes, dtype) for sizes in THIN)
 
 
 def bound(row: Row) -> float:
@@ -217,7 +233,7 @@ def main() -> None:
     """A process of its own for each number of threads, in which BLAS chooses its own kernel."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--threads", default=f"1,{machine.cores()}")
-    parser.add_argument("--rows", default="square,skinny,turned,batched")
+    parser.add_argument("--rows", default="square,odd,skinny,turned,thin,batched")
     parser.add_argument("--dtypes", default="float32,float64")
     parser.add_argument("--model", action="store_true")
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)

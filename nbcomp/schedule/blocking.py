@@ -7,7 +7,7 @@ noted in the kernel as it would be written by hand.  The walks are
     blocks   for i_b: for j_b: for k_b: (copy a[i_b, k_b]; for j_o: (copy b[k_b, j_o]; for i_o:
              tile))
     dots     for j_o: for i_o: tile, whose lanes are terms of the sum
-    rows     for j_b: for k_o: for j: (s[j] += a[k] * b[k, j] for a few k), of one row of the result
+    rows     for j_b: for k_b: for j_o: tile, of one row of the result and a few terms
 
 each without the copies and the loops over blocks that it does not need.  What does not fill a tile
 is peeled off and gets smaller tiles of its own.  Knows steps; not why a blocking was chosen
@@ -54,7 +54,7 @@ class Blocker(Copier):
         if self.how.walk == "rows":
             self.row()
             return self.kernel
-        for side in list(self.sides(Part(p.rows, p.columns, p.height, p.width))):
+        for side in list(self.sides(Part(p.rows, p.columns, p.height, p.width), self.how.width)):
             if self.open:
                 self.open_rows(side)
                 continue
@@ -76,9 +76,9 @@ class Blocker(Copier):
 
     # ------------------------------------------------------------------------------------ parts
 
-    def sides(self, whole: Part) -> Iterator[Part]:
-        """The columns that fill tiles, and those that are left, in loops of their own."""
-        rest = whole.width % self.how.width
+    def sides(self, whole: Part, width: int) -> Iterator[Part]:
+        """The columns that fill so wide tiles, and those that are left, in loops of their own."""
+        rest = whole.width % width
         if not rest:
             yield whole
             return
@@ -182,18 +182,34 @@ class Blocker(Copier):
 
     def row(self) -> None:
         """One row of the result: a few rows of the right operand at a time, all along the columns
-        of a core, whose sums are kept."""
-        p, depth = self.product, self.how.depth
-        self.split(p.columns, p.width, self.how.width)
-        shared, _, columns = self.distributed(Part("", p.columns, 1, p.width))
-        self.reorder(shared, columns[1])
-        rest = p.depth % depth
-        lanes = [*columns, *(self.do("peel", shared, rest)[1:] if rest else [])]
-        (terms,) = self.do("split", shared, depth)
-        self.reorder(terms, columns[1], shared)
-        self.do("unroll", shared)
-        for var in lanes:
+        of a block, whose sums are in registers meanwhile and in a local between."""
+        p, block = self.product, self.how.columns * self.how.width
+        for side in list(self.sides(Part("", p.columns, 1, p.width), min(block, p.width))):
+            self.split(side.columns, side.width, block)
+            shared, _, (clear, adding, finish) = self.distributed(side)
+            self.reorder(shared, adding)
+            rest = p.depth % self.how.depth
+            lanes = [clear, finish, *(self.do("peel", shared, rest)[1:] if rest else [])]
+            (terms,) = self.do("split", shared, self.how.depth)
+            self.reorder(terms, adding, shared)
+            self.few_terms(shared, adding, min(block, side.width))
+            for var in lanes:
+                self.do("vectorize", var, unroll=FLIGHT)
+
+    def few_terms(self, shared: str, columns: str, width: int) -> None:
+        """A few terms of all columns: in tiles, and of those that fill none, vector by vector."""
+        by = self.how.width
+        left = self.do("peel", columns, width % by) if width % by and width > by else []
+        for var in left[:1]:
+            self.do("unroll", left[1])
             self.do("vectorize", var, unroll=FLIGHT)
+        around = self.do("split", columns, by) if width > by else []
+        self.reorder(*around, shared, columns)
+        self.do("unroll", shared)
+        sums = self.sum_in(shared).buffer.name
+        moved = self.do("stage", sums, around[0]) if around else []
+        for var in (columns, *moved):
+            self.do("vectorize", var, unroll=-(-min(by, width) // self.how.lanes))
 
     def dots(self, part: Part) -> None:
         """Tiles whose lanes are terms of the sum: of operands that both lie along it."""

@@ -8,6 +8,8 @@ three themselves.
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.grammar import Call, For, Kernel, Stmt, walk
 from nbcomp.machine import Machine
@@ -18,8 +20,11 @@ from nbcomp.schedule.decisions import Decide, usual
 from nbcomp.schedule.finding import factors_of, product_of, walks_along
 from nbcomp.schedule.instructed import in_groups, instructed, with_groups
 from nbcomp.schedule.rewriting import find, noted
-from nbcomp.schedule.walks import FITTING, blocking_for, size_of
+from nbcomp.schedule.stepwise import Stepwise
+from nbcomp.schedule.walks import FITTING, blocking_for, parts_for, size_of
 from nbcomp.sizes import Size
+
+BESIDE = 4  # vectors of sums at a time, where their parts are added up
 
 
 def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
@@ -27,6 +32,8 @@ def block_products(kernel: Kernel, machine: Machine, decide: Decide = usual) -> 
     kernel = _written_out(kernel, decide)
     for position in range(len(kernel.stages)):
         kernel = _rows_merged(kernel, position)
+    for position in reversed(range(len(kernel.stages))):
+        kernel = _in_parts(kernel, position, machine, decide)
     for stage in kernel.stages:
         product = product_of(stage)
         if product is not None and not _packed(product, machine):
@@ -61,6 +68,22 @@ def _written_out(kernel: Kernel, decide: Decide) -> Kernel:
     return kernel
 
 
+def _in_parts(kernel: Kernel, position: int, machine: Machine, decide: Decide) -> Kernel:
+    """The sums of a product in parts, a core each, where its operands are read best that way."""
+    product = product_of(kernel.stages[position])
+    count = parts_for(product, machine, decide) if product is not None else 1
+    if product is None or count == 1:
+        return kernel
+    made = Stepwise(kernel)
+    made.do("split_sum", product.shared, count)
+    remarks.in_parts(product, count)
+    *_, columns = (s for s in walk((made.kernel.stages[position + 1],)) if _walks(s))
+    for inner in _loops_in(columns):
+        made.do("unroll", inner.var)
+    made.do("vectorize", columns.var, unroll=BESIDE)
+    return made.kernel
+
+
 def _rows_merged(kernel: Kernel, position: int) -> Kernel:
     """The rows of all products of a stack as rows of one, where they share the right operand."""
     while True:
@@ -83,6 +106,11 @@ def _rows_merged(kernel: Kernel, position: int) -> Kernel:
 def _loops_in(loop: For) -> list[For]:
     """The loops that are statements of a loop."""
     return [s for s in loop.body if isinstance(s, For)]
+
+
+def _walks(stmt: Stmt) -> TypeGuard[For]:
+    """Whether a statement is a loop around others."""
+    return isinstance(stmt, For) and bool(_loops_in(stmt))
 
 
 def _calls(stage: Stmt) -> bool:

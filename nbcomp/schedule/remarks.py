@@ -27,6 +27,7 @@ from nbcomp.loop.intrinsics import INTRINSICS, dots
 from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine
 from nbcomp.record import Location, remark
+from nbcomp.schedule.blocks import Product
 from nbcomp.sizes import hint
 from nbcomp.types import contiguous_strides
 
@@ -146,6 +147,16 @@ def whole_product(call: Call) -> None:
     """A matrix product stays on one core."""
     reason = "the product runs on one core: it is too small to be split"
     remark("analysis", "parallel", reason, call.location)
+
+
+def in_parts(product: Product, parts: int) -> None:
+    """The terms of a product are added up in parts."""
+    assert product.right is not None
+    reason = (
+        f"the {product.depth:,} terms of each sum are added up in {parts} parts, a core each: then"
+        f" every core reads its rows of `{product.right.buffer.name}` from first to last"
+    )
+    remark("applied", "parallel", reason, product.sum.location)
 
 
 def tiled(kernel: Kernel, loop: For, tile: int) -> None:

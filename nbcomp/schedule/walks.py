@@ -38,6 +38,8 @@ FAR = 8  # times the second cache: an operand this large comes from memory
 AHEAD = 32  # terms that are asked for before they are needed, when they come from there
 SUMS = 128 << 10  # bytes of sums that are kept between terms
 STREAMS = 8  # rows of an operand from beyond the second cache, at a time: caches foresee as many
+TERMS = 4  # of the sums of one row at a time: more rows of the operand are not foreseen as far
+LEAST = 32  # terms in a part of a sum, beside which it costs little to add the parts up
 READERS = 2  # tiles that read a panel, beyond which it is worth copying
 L2 = 1 << 20  # bytes of the second cache that are counted on
 
@@ -165,23 +167,47 @@ def _dots(product: Product, tile: Blocking, machine: Machine, decide: Decide) ->
 def _streams(product: Product, tile: Blocking, machine: Machine) -> bool:
     """Whether the right operand, read once, comes from beyond the second cache: then as many of
     its long rows are read side by side as caches foresee."""
-    size = product.width * product.depth * size_of(product)
-    return not product.rows and size > machine.l2 and product.depth >= LONG * tile.lanes
+    return not product.rows and not _fits(product, machine) and product.depth >= LONG * tile.lanes
 
 
 def _one_row(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
-    """One row of the result: rows of a large right operand are walked a few at a time, as far as
-    a core's columns reach."""
-    if product.width * product.depth * size_of(product) <= machine.l2:
+    """One row of the result: a few rows of a large right operand at a time, whose sums are in
+    registers meanwhile, all along the columns."""
+    if _fits(product, machine):
         return tile
-    unit = FITTING * tile.lanes
-    most = SUMS // size_of(product) // unit
-    panels = -(-product.width // unit)
-    columns = min(-(-panels // machine.cores), most)
-    options = among(columns, (4, 8, 16, 32, 64), min(panels, most))
+    assert product.right is not None
+    apart = product.right.buffer.strides[product.right.shared] * size_of(product)
+    depth = TERMS if apart % PAGE == 0 else 2 * TERMS  # of which lines lie at one place of a cache
+    depth = decide(f"terms of {product.shared} at a time", depth, (2, 4, 8))
+    registers = REGISTERS.get(machine.vector_bytes, min(REGISTERS.values()))
+    least, whole = registers // depth, max(product.width // tile.lanes, 1)
+    vectors = min(range(least, 2 * least + 1), key=lambda v: whole % v)
+    options = among(vectors, (4, 8, 12, 16), registers // 2)
+    vectors = decide(f"vectors of a tile of {product.columns}", vectors, options)
+    width = min(vectors * tile.lanes, product.width)
+    panels = -(-product.width // width)
+    columns = min(SUMS // size_of(product) // width, panels)
+    options = among(columns, (4, 8, 16, 32, 64), panels)
     columns = decide(f"panels of {product.columns} in a block", columns, options)
-    depth = decide(f"terms of {product.shared} at a time", STREAMS, (2, 4, 8, 12))
-    return replace(tile, walk="rows", width=columns * unit, depth=min(depth, product.depth))
+    depth = min(depth, product.depth)
+    return replace(tile, walk="rows", width=width, columns=columns, depth=depth)
+
+
+def parts_for(product: Product, machine: Machine, decide: Decide = usual) -> int:
+    """In how many parts the terms of a product are added up: for each core a part of a large right
+    operand that one row is multiplied by, which is read from one end to the other."""
+    single = not product.rows and not isinstance(product.height, Size)
+    if not single or product.right is None or product.right.turned or product.inner:
+        return 1
+    if _fits(product, machine) or product.depth < LEAST * machine.cores:
+        return 1
+    options = among(machine.cores, (1, 2 * machine.cores), product.depth // LEAST)
+    return decide(f"parts of the sum over {product.shared}", machine.cores, options)
+
+
+def _fits(product: Product, machine: Machine) -> bool:
+    """Whether the right operand stays in the second cache."""
+    return product.width * product.depth * size_of(product) <= machine.l2
 
 
 def _collide(product: Product) -> bool:

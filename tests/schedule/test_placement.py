@@ -1,4 +1,4 @@
-"""Where values are computed: inline, compute_at, reverse_compute_at, sink; in parts: rfactor."""
+"""Where values are computed: inline, compute_at, …; sums in parts: rfactor, split_sum."""
 
 from __future__ import annotations
 
@@ -146,6 +146,47 @@ def test_rfactor_refuses() -> None:
     k = kernel(loop("i", 9, add_to(y, (index(0),), load(y, index(0)))), buffers=[y])
     with pytest.raises(ScheduleError, match="y is read while it is added to"):
         steps.rfactor(k, "i")
+
+
+# ---------------------------------------------------------------------------------------- split_sum
+
+
+def test_split_sum(golden: Golden) -> None:
+    check(matmul(2, 5, 12), lambda k: steps.split_sum(k, "k", 3), golden)
+
+
+@pytest.mark.parametrize(("terms", "parts"), [(13, 2), (13, 4), (13, 13), (12, 5), (2, 2)])
+def test_split_sum_of_any_number_of_terms(terms: int, parts: int) -> None:
+    def step(k):
+        made = steps.split_sum(k, "k", parts)
+        return steps.parallelize(made, made.stages[0].var)
+
+    check(matmul(3, 5, terms), step)
+
+
+def test_split_sum_keeps_what_follows() -> None:
+    k = matmul(3, 20, 7)
+    (i,) = k.stages
+    (j,) = i.body
+    *before, last = j.body
+    follows = replace(last, value=apply("maximum", last.value, load(k.buffers[0], "i", index(0))))
+    fused = loop("i", 3, loop("j", 20, *before, follows))
+    made = check(replace(k, stages=(fused,)), lambda k: steps.split_sum(k, "k", 2))
+    assert str(made).count("maximum") == 1  # once for an element, not for each part
+
+
+def test_split_sum_refuses() -> None:
+    with pytest.raises(ScheduleError, match="the 9 terms of k cannot be added up in 10 parts"):
+        steps.split_sum(matmul(2, 5, 9), "k", 10)
+    with pytest.raises(ScheduleError, match="the 9 terms of k cannot be added up in 1 parts"):
+        steps.split_sum(matmul(2, 5, 9), "k", 1)
+    with pytest.raises(ScheduleError, match="i does not add up one element in each iteration"):
+        steps.split_sum(matmul(), "i", 2)
+    with pytest.raises(ScheduleError, match="j does not add up one element in each iteration"):
+        steps.split_sum(column_sums(), "j", 2)
+    split = steps.split(matmul(), "k", 4)
+    with pytest.raises(ScheduleError, match="before other steps"):
+        steps.split_sum(split, "k", 2)
 
 
 # ------------------------------------------------------------------------------------------ sink

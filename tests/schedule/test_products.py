@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 
 import nbcomp
 from nbcomp.levels import levels
-from nbcomp.loop.grammar import Affine, Call, For, Kernel, walk
-from nbcomp.machine import Machine
+from nbcomp.loop.grammar import Affine, Call, For, Kernel, affine, walk
+from nbcomp.machine import Machine, host
+from nbcomp.schedule import walks
 from nbcomp.schedule.blocking import Blocker
 from nbcomp.schedule.blocks import Blocking
 from nbcomp.schedule.finding import product_of
 from nbcomp.schedule.products import block_products
+from nbcomp.schedule.rewriting import substitute
 from nbcomp.schedule.walks import blocking_for
 from nbcomp.target.llvm.codegen import generate
 from tests.kernels import Array
@@ -131,6 +134,32 @@ def chosen(m: int, k: int, n: int, dtype: Any = np.float32, turned: bool = False
     product = product_of(stage)
     assert product is not None
     return blocking_for(product, MACHINES[0])
+
+
+def row(n: int, depth: int) -> Kernel:
+    """One row of a product, as lowering writes it: without a loop over rows."""
+    k = matmul(1, n, depth)
+    (rows,) = k.stages
+    return replace(k, stages=substitute(rows.body, {rows.var: affine(0)}))
+
+
+@pytest.mark.parametrize(("n", "depth"), [(300, 70), (1024, 64), (17, 200), (1100, 131)])
+@pytest.mark.parametrize("vector", [64, 32])
+def test_one_row_of_large_weights(
+    n: int, depth: int, vector: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walks, "SUMS", 2 << 10)  # several blocks of columns
+    machine = Machine("m", vector, 2, 1 << 10, 4 << 10, 16 << 20)
+    made = check(row(n, depth), lambda k: block_products(k, machine))
+    assert [b.shape for b in made.buffers if b.role == "temp"] == [(2, n)]
+
+
+def test_one_row_is_shared_by_its_terms() -> None:
+    a, b = np.ones((1, 801), np.float32), np.ones((801, 700), np.float32)
+    compiled = generated(lambda a, b: np.maximum(a @ b, 0), a, b)
+    parts = f"801 terms of each sum are added up in {host().cores} parts"
+    assert any(parts in r.reason for r in compiled.trace.remarks) == (host().cores > 1)
+    np.testing.assert_array_equal(compiled(a, b), a @ b)
 
 
 def test_the_walk_is_chosen_by_what_the_caches_hold() -> None:

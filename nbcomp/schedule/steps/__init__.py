@@ -19,6 +19,7 @@ from nbcomp.schedule.steps.nests import (
     tile,
 )
 from nbcomp.schedule.steps.overlap import overlap
+from nbcomp.schedule.steps.parts import split_sum
 from nbcomp.schedule.steps.placement import compute_at, inline, reverse_compute_at, sink
 from nbcomp.schedule.steps.product import generate, split_product
 from nbcomp.schedule.steps.reduction import rfactor
@@ -49,6 +50,7 @@ __all__ = [
     "software_pipeline",
     "split",
     "split_product",
+    "split_sum",
     "stage",
     "stream",
     "tensorize",
