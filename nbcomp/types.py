@@ -20,6 +20,10 @@ INT64: DType = np.dtype(np.int64)
 FLOAT32: DType = np.dtype(np.float32)
 FLOAT64: DType = np.dtype(np.float64)
 
+# NumPy has two names for one integer (int64 is C's long and long long): equal dtypes that give
+# scalars of different classes.  Types here have the one that the width names.
+_TWINS: dict[str, DType] = {c: np.dtype(np.dtype(c).str) for c in "iIlLqQ"}
+
 _SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
 
 
@@ -31,12 +35,22 @@ def short(dtype: DType) -> str:
     return _SHORT[head] + name[len(head) :] if head in _SHORT else name
 
 
+def canonical(dtype: DType) -> DType:
+    """The dtype of those equal to it that NumPy has for its width: int64 for a long long."""
+    return _TWINS.get(dtype.char, dtype) if dtype.isnative else dtype
+
+
 @dataclass(frozen=True)
 class TensorType:
     """An array's dtype and shape; a scalar has the shape ()."""
 
     dtype: DType
     shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        own = canonical(self.dtype)
+        if own is not self.dtype:
+            object.__setattr__(self, "dtype", own)
 
     @property
     def size(self) -> int:

@@ -146,6 +146,8 @@ def _ufunc(
     options = {k: lower(session, v) for k, v in kwargs.items()}
     if not outs:
         return wrap(session, NUMPY[fn].trace(*nodes, **options), fn, args, location)
+    if fn.signature is not None and len(outs) == 1:  # of a product of matrices
+        return _function(session, fn, args, {**kwargs, "out": outs[0]}, location)
     if len(outs) > 1:
         raise Unsupported(
             f"several out= of np.{fn.__name__} are not compiled", hint="assign the results"

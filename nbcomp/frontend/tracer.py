@@ -426,14 +426,15 @@ def raise_attribute(tracer: Tracer, name: str) -> NoReturn:
 
 # Methods that are a NumPy function of the same arguments.
 METHODS = (
-    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip"),
+    *("all", "any", "argmax", "argmin", "argpartition", "argsort", "choose"),
     *("cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min"),
     *("nonzero", "prod", "ravel", "repeat", "round", "searchsorted", "squeeze", "std", "sum"),
     *("swapaxes", "take", "trace", "var"),
 )
-# Methods that write to the array, or have no function.
+# Methods that write to the array, or have no function of the same arguments.
 OTHER_METHODS = (
     "astype",
+    "clip",
     "compress",
     "copy",
     "fill",

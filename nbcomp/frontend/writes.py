@@ -165,6 +165,14 @@ def _astype(
     return _copied(session, x, named(result, here()) if result is not node else node, order)
 
 
+@handles(np.ndarray.clip)
+def _clip_method(
+    session: Session, x: Tracer, min: Any = None, max: Any = None, out: Any = None, **options: Any
+) -> Any:
+    """`x.clip(0)`: unlike those of np.clip, both bounds may be left out."""
+    return session.call(np.clip, (x, min, max), {"out": out, **options})
+
+
 @handles(np.ndarray.view)
 def _view_method(session: Session, x: Tracer, dtype: Any = None, type: Any = None) -> Any:
     if type is not None or (dtype is not None and np.dtype(dtype) != x.dtype):

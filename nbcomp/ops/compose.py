@@ -17,14 +17,11 @@ from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.numpy_function import traces
 from nbcomp.graph.op import Composite, Sample
 from nbcomp.ops import values
-from nbcomp.ops.move import sliced
 from nbcomp.ops.operand import (
     as_node,
     cast,
     constant,
     integer,
-    normal_axes,
-    normal_axis,
     number,
     operand,
     result_type,
@@ -205,54 +202,6 @@ def _iscomplex(x: Any) -> Node:
 
 
 # ------------------------------------------------------------------------------ along an axis
-
-
-@traces(np.trapezoid)
-def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Node:
-    node = as_node(y)
-    where = normal_axis(axis, len(node.shape))
-    width: Any = dx
-    if x is not None:
-        points = as_node(x)
-        width = traced(np.diff, points, axis=-1 if len(points.shape) == 1 else where)
-        if len(points.shape) == 1:
-            width = traced(np.reshape, width, (-1, *(1,) * (len(node.shape) - 1 - where)))
-    upper, lower = sliced(node, where, 1, None), sliced(node, where, None, -1)
-    area = traced(np.multiply, width, traced(np.add, upper, lower))
-    return traced(np.sum, traced(np.divide, area, 2.0), where)
-
-
-@traces(np.gradient)
-def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
-    node = as_node(f)
-    if node.type.dtype.kind != "f":
-        node = cast(node, FLOAT64)
-    axes = normal_axes(axis, len(node.shape), lists=True)
-    steps = list(varargs) if len(varargs) > 1 else list(varargs or (1.0,)) * len(axes)
-    if len(steps) != len(axes):
-        raise TypeError("invalid number of arguments")
-    if edge_order != 1 or any(np.ndim(s) for s in steps if not isinstance(s, Node)):
-        raise Unsupported("np.gradient with uneven spacing or edge_order=2 is not compiled")
-    if any(node.shape[k] < 2 for k in axes):
-        raise ValueError(
-            "Shape of array too small to calculate a numerical gradient, "
-            "at least (edge_order + 1) elements are required."
-        )
-    parts = [_slope(node, k, step) for k, step in zip(axes, steps, strict=True)]
-    return parts[0] if len(parts) == 1 else tuple(parts)
-
-
-def _slope(node: Node, axis: int, step: Any) -> Node:
-    """Central differences inside, one-sided ones at the ends."""
-
-    def difference(upper: Node, lower: Node, width: Any) -> Node:
-        return cast(traced(np.divide, traced(np.subtract, upper, lower), width), node.type.dtype)
-
-    twice = traced(np.multiply, 2.0, step) if isinstance(step, Node) else 2.0 * step
-    inner = difference(sliced(node, axis, 2, None), sliced(node, axis, None, -2), twice)
-    first = difference(sliced(node, axis, 1, 2), sliced(node, axis, 0, 1), step)
-    last = difference(sliced(node, axis, -1, None), sliced(node, axis, -2, -1), step)
-    return traced(np.concatenate, [first, inner, last], axis)
 
 
 @traces(np.polyval)

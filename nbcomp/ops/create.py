@@ -18,8 +18,9 @@ from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.numpy_function import NUMPY, traces
 from nbcomp.graph.op import Constant, Sample, Source
 from nbcomp.loop.grammar import Apply, Expr, index_scale
-from nbcomp.ops.move import expanded
+from nbcomp.ops.move import expanded, sliced
 from nbcomp.ops.operand import (
+    as_array,
     as_node,
     as_shape,
     broadcast_to,
@@ -29,6 +30,7 @@ from nbcomp.ops.operand import (
     holds_node,
     integer,
     operand,
+    result_type,
     supported,
 )
 from nbcomp.sizes import Size, is_open
@@ -215,7 +217,39 @@ def _linspace(
         raise Unsupported(
             "retstep= of np.linspace is not compiled", hint="compute the step yourself"
         )
+    if holds_node([start, stop]):
+        return _between(start, stop, integer(num), bool(endpoint), dtype, integer(axis))
     return _table(np.linspace, start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
+
+
+def _between(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Node:
+    """Evenly spaced numbers between ends computed at run time, in the steps of NumPy's
+    `function_base.py`."""
+    if num < 0:
+        np.linspace(0, 1, num)  # raises
+    first, last = (NUMPY[np.multiply].trace(as_array(v), 1.0) for v in (start, stop))
+    loop = result_type(first, last, float(1))
+    kind = loop if dtype is None else supported(dtype)
+    span = cast(NUMPY[np.subtract].trace(last, first), loop)
+    places = cast(_arange(num), loop)
+    places = NUMPY[np.reshape].trace(places, (-1, *(1,) * len(span.shape)))
+    between = num - 1 if endpoint else num
+    if between > 0:
+        step = NUMPY[np.divide].trace(span, between)
+        still = NUMPY[np.any].trace(NUMPY[np.equal].trace(step, 0))  # NumPy looks, too
+        fine = NUMPY[np.multiply].trace(NUMPY[np.divide].trace(places, between), span)
+        places = NUMPY[np.where].trace(still, fine, NUMPY[np.multiply].trace(places, step))
+    else:
+        places = NUMPY[np.multiply].trace(places, span)
+    places = NUMPY[np.add].trace(places, first)
+    if endpoint and num > 1:
+        end = broadcast_to(cast(last, places.type.dtype), (1, *places.shape[1:]))
+        places = NUMPY[np.concatenate].trace([sliced(places, 0, None, -1), end])
+    if axis:
+        places = NUMPY[np.moveaxis].trace(places, 0, axis)
+    if kind.kind in "iu":
+        places = NUMPY[np.floor].trace(places)
+    return cast(places, kind)
 
 
 @traces(np.logspace)

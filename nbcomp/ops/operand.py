@@ -23,7 +23,7 @@ from nbcomp.loop import grammar
 from nbcomp.loop.grammar import Expr
 from nbcomp.ops import values
 from nbcomp.sizes import Size, broadcast_shapes
-from nbcomp.types import FLOAT64, INT64, DType, TensorType
+from nbcomp.types import FLOAT64, INT64, DType, TensorType, canonical
 
 NUMBERS = (bool, int, float)
 
@@ -37,8 +37,7 @@ def supported(dtype: Any, what: str = "") -> DType:
             f"{subject}{dt.name} arrays are not compiled",
             hint="use bool, int8 to int64, uint8 to uint64, float16, float32 or float64",
         )
-    native: DType = dt.newbyteorder("=")
-    return native
+    return canonical(dt.newbyteorder("="))
 
 
 @dataclass(frozen=True)

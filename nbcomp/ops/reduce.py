@@ -298,5 +298,6 @@ def _ufunc_reduce(op: type[Reduction]) -> None:
         return reduced(op, x, axis, dtype, keepdims, initial, where)
 
 
-for _op in (Sum, Prod, Max, Min, Any_, All):
+OWN = {op.ufunc: op for op in (Sum, Prod, Max, Min, Any_, All)}  # with loops of their own
+for _op in OWN.values():
     _ufunc_reduce(_op)

@@ -16,9 +16,12 @@ from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.numpy_function import UNSET, traces
 from nbcomp.graph.op import Library, Sample
 from nbcomp.ops import values
+from nbcomp.ops.create import made
+from nbcomp.ops.folds import FOLDED
 from nbcomp.ops.join import flat
 from nbcomp.ops.operand import (
     NUMBERS,
+    as_array,
     as_node,
     ask,
     at_least_1d,
@@ -64,6 +67,10 @@ def _scanned(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any) -> Node:
     node = as_node(a)
     if axis is None:
         node, axis = flat(node), 0
+    if isinstance(axis, tuple) and len(axis) == 1:
+        (axis,) = axis
+    if not node.shape or isinstance(axis, tuple):
+        ask(ufunc.accumulate, np.empty(node.shape), axis)  # raises
     asked = None if dtype is None else supported(dtype)
     kept = supported(ufunc.accumulate(np.ones(1, node.type.dtype), dtype=asked).dtype)
     return apply(Scan(ufunc.__name__, normal_axis(axis, len(node.shape))), cast(node, kept))
@@ -86,13 +93,13 @@ def _cumulative(function: Any, ufunc: np.ufunc, start: int) -> None:
     def cumulative(
         x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False
     ) -> Node:
-        node = as_node(x)
+        node = at_least_1d(x)
         if axis is None and len(node.shape) != 1:
             function(np.empty(node.shape))  # raises: the axis must be given
-        where = normal_axis(0 if axis is None else axis, len(node.shape))
-        total = _scanned(ufunc, node, where, dtype)
+        total = _scanned(ufunc, node, 0 if axis is None else axis, dtype)
         if not include_initial:
             return total
+        where = normal_axis(axis or 0, len(node.shape))
         shape = list(total.shape)
         shape[where] = 1
         first = traced(np.full, tuple(shape), start, dtype=total.type.dtype)
@@ -110,7 +117,7 @@ def _accumulate(ufunc: np.ufunc) -> None:
         return _scanned(ufunc, array, 0 if axis is None else axis, dtype)
 
 
-for _scan in (np.add, np.multiply, np.maximum, np.minimum):
+for _scan in FOLDED:
     _accumulate(_scan)
 
 
@@ -205,10 +212,13 @@ def _quantile_of(a: Any, q: Any, axis: Any, method: str, keepdims: Any, skip_nan
     axes = None if axis is None else normal_axes(axis, len(node.shape), lists=True)
     if type(q) in NUMBERS and node.type.dtype.kind == "f":
         q = operand(q, node.type.dtype)  # a Python number takes the array's precision
-    which = as_node(q)
-    if which.type.dtype.kind in "biu":
-        which = cast(which, FLOAT64)
+    which = as_array(q)  # of whole numbers, which are places in the array: elements of it
     keep = keepdims is not UNSET and bool(keepdims)
+    if node.type.size == 0:  # NaN, nothing, or an error: NumPy's answer has no other reasons
+        half = np.full(which.shape, 0.5, which.type.dtype)
+        function = np.nanquantile if skip_nan else np.quantile
+        empty = np.empty(node.shape, node.type.dtype)
+        return made(np.asarray(ask(function, empty, half, axes, method=method, keepdims=keep)))
     return apply(Quantile(axes, method, keep, skip_nan), node, which)
 
 

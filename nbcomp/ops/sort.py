@@ -22,6 +22,7 @@ from nbcomp.ops.move import expanded
 from nbcomp.ops.operand import (
     as_node,
     ask,
+    at_least_1d,
     broadcast_to,
     cast,
     constant,
@@ -260,7 +261,7 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, stable: Any = None) -> Node:
 
 @traces(np.argsort)
 def _argsort(a: Any, axis: Any = -1, kind: Any = None, stable: Any = None) -> Node:
-    node, where = _on_axis(a, axis)
+    node, where = _on_axis(at_least_1d(a), axis)
     return apply(ArgSort(where, _kind(kind, stable)), node)
 
 

@@ -1,7 +1,7 @@
-"""Means, variances and norms: composites of sums, in the very steps of NumPy's own code.
+"""Means and variances: composites of sums, in the very steps of NumPy's own code.
 
-The steps are those of NumPy's `_methods.py`, `_nanfunctions_impl.py` and `linalg`: what is
-accumulated in which dtype, and that a mean divides in float64 and rounds back.
+The steps are those of NumPy's `_methods.py`: what is accumulated in which dtype, and that a mean
+divides in float64 and rounds back.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from nbcomp.ops.operand import (
     constant,
     normal_axes,
     normal_axis,
-    number,
     supported,
     traced,
 )
@@ -35,7 +34,7 @@ from nbcomp.sizes import Size
 from nbcomp.types import BOOL, FLOAT32, FLOAT64, INT64, DType, TensorType
 
 
-def _divided(total: Node, count: Any) -> Node:
+def divided(total: Node, count: Any) -> Node:
     """total / count as NumPy does it with `out=total, casting="unsafe"`."""
     divisor = as_array(count) if isinstance(count, Node | Size) else constant(count)
     return cast(traced(np.divide, total, divisor), total.type.dtype)
@@ -84,7 +83,7 @@ class Mean(Moment, name="mean"):
         (x,) = inputs
         half = self.dtype is None and x.type.dtype == np.float16
         total = self._sum(x, FLOAT32 if half else self._dtype(x), self.keepdims)
-        mean = _divided(total, _count(x, self.axes))
+        mean = divided(total, _count(x, self.axes))
         return cast(mean, x.type.dtype) if half else mean
 
     @classmethod
@@ -106,12 +105,12 @@ class Var(Moment, name="var"):
     def expand(self, *inputs: Node) -> Node:
         (x,) = inputs
         dtype, count = self._dtype(x), _count(x, self.axes)
-        mean = _divided(self._sum(x, dtype, True), count)
+        mean = divided(self._sum(x, dtype, True), count)
         distance = traced(np.subtract, x, mean)
         total = self._sum(traced(np.square, distance), dtype, self.keepdims)
         if isinstance(count, Size) and int(self.ddof) == self.ddof:
-            return _divided(total, max(count - int(self.ddof), 0))
-        return _divided(total, np.maximum(count - self.ddof, 0))
+            return divided(total, max(count - int(self.ddof), 0))
+        return divided(total, np.maximum(count - self.ddof, 0))
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
@@ -137,24 +136,77 @@ def _mean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, where: Any = True
 ) -> Node:
     x = as_node(a)
-    if where is not True and where is not UNSET:
-        raise _masked("mean", "np.sum(np.where(mask, x, 0)) / np.sum(mask)")
     asked = None if dtype is None else supported(dtype)
-    return apply(Mean(normal_axes(axis, len(x.shape)), _flag(keepdims), asked), x)
+    if _is_mask(where):
+        return _masked_mean(x, where, axis, asked, flag(keepdims))
+    return apply(Mean(normal_axes(axis, len(x.shape)), flag(keepdims), asked), x)
 
 
-def _flag(keepdims: Any) -> bool:
+def flag(keepdims: Any) -> bool:
     return False if keepdims is UNSET else bool(keepdims)
 
 
-def _masked(name: str, hint: str) -> Unsupported:
-    return Unsupported(f"the argument where= of np.{name} is not compiled", hint=hint)
-
-
-def _spread(op: type[Var], a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any) -> Node:
+def spread(op: type[Var], a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any) -> Node:
+    """The variance, or its root, over axes."""
     x = as_node(a)
     asked = None if dtype is None else supported(dtype)
-    return apply(op(normal_axes(axis, len(x.shape)), _flag(keepdims), asked, ddof), x)
+    if op is Std and asked is not None and asked.kind in "biu":
+        return _whole_root(spread(Var, a, axis, dtype, ddof, keepdims))
+    return apply(op(normal_axes(axis, len(x.shape)), flag(keepdims), asked, ddof), x)
+
+
+def _whole_root(variance: Node) -> Node:
+    """The root of a variance of whole numbers: NumPy rounds that of a scalar down, and refuses to
+    write those of an array."""
+    if variance.shape:
+        array: Any = np.zeros(1, variance.type.dtype)
+        np.sqrt(array, out=array)  # raises
+    return cast(traced(np.sqrt, variance), variance.type.dtype)
+
+
+# ------------------------------------------------------------------------------- of some elements
+
+
+def _is_mask(where: Any) -> bool:
+    return where is not True and where is not UNSET
+
+
+def _wide(x: Node, dtype: DType | None) -> DType | None:
+    """What NumPy adds up in, if it is not the dtype of the array."""
+    return FLOAT64 if dtype is None and x.type.dtype.kind in "biu" else dtype
+
+
+def _chosen(x: Node, where: Any, axis: Any, keepdims: bool) -> Node:
+    """How many elements count."""
+    mask = traced(np.broadcast_to, cast(as_node(where), BOOL), x.shape)
+    return traced(np.sum, mask, axis, dtype=INT64, keepdims=keepdims)
+
+
+def _masked_mean(x: Node, where: Any, axis: Any, dtype: DType | None, keepdims: bool) -> Node:
+    """The mean of the elements where a mask is true."""
+    half = dtype is None and x.type.dtype == np.float16
+    wide = FLOAT32 if half else _wide(x, dtype)
+    total = traced(np.sum, x, axis, dtype=wide, keepdims=keepdims, where=where)
+    mean = divided(total, _chosen(x, where, axis, keepdims))
+    return cast(mean, x.type.dtype) if half else mean
+
+
+def _masked_var(
+    a: Any, where: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mean: Any
+) -> Node:
+    """The variance of the elements where a mask is true, about a mean that may be given."""
+    x = as_node(a)
+    wide = _wide(x, None if dtype is None else supported(dtype))
+    if mean is None:
+        total = traced(np.sum, x, axis, dtype=wide, keepdims=True, where=where)
+        mean = divided(total, _chosen(x, where, axis, True))
+    squares = traced(np.square, traced(np.subtract, x, mean))
+    total = traced(np.sum, squares, axis, dtype=wide, keepdims=keepdims, where=where)
+    freedom = traced(np.subtract, _chosen(x, where, axis, keepdims), ddof)
+    return divided(total, traced(np.maximum, freedom, 0))
+
+
+# ------------------------------------------------------------------------------------- variances
 
 
 @traces(np.var)
@@ -164,9 +216,15 @@ def _var(
     dtype: Any = None,
     ddof: Any = 0,
     keepdims: Any = False,
+    where: Any = True,
+    mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Node:
-    return _spread(Var, a, axis, dtype, _freedom(ddof, correction), keepdims)
+    freedom = freedom_of(ddof, correction)
+    if _is_mask(where) or mean is not UNSET:
+        about = None if mean is UNSET else mean
+        return _masked_var(a, where, axis, dtype, freedom, flag(keepdims), about)
+    return spread(Var, a, axis, dtype, freedom, keepdims)
 
 
 @traces(np.std)
@@ -176,12 +234,20 @@ def _std(
     dtype: Any = None,
     ddof: Any = 0,
     keepdims: Any = False,
+    where: Any = True,
+    mean: Any = UNSET,
     correction: Any = UNSET,
 ) -> Node:
-    return _spread(Std, a, axis, dtype, _freedom(ddof, correction), keepdims)
+    freedom = freedom_of(ddof, correction)
+    if _is_mask(where) or mean is not UNSET:
+        about = None if mean is UNSET else mean
+        found = _masked_var(a, where, axis, dtype, freedom, flag(keepdims), about)
+        whole = found.type.dtype.kind in "biu"
+        return _whole_root(found) if whole else traced(np.sqrt, found)
+    return spread(Std, a, axis, dtype, freedom, keepdims)
 
 
-def _freedom(ddof: Any, correction: Any) -> Any:
+def freedom_of(ddof: Any, correction: Any) -> Any:
     if isinstance(ddof, Node) or isinstance(correction, Node):
         raise Unsupported("ddof= computed at run time is not compiled", hint="use a number")
     if correction is UNSET:
@@ -193,7 +259,7 @@ def _freedom(ddof: Any, correction: Any) -> Any:
 
 @traces(np.ptp)
 def _ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Node:
-    extremes = (reduced(op, a, axis, None, _flag(keepdims), UNSET, True) for op in (Max, Min))
+    extremes = (reduced(op, a, axis, None, flag(keepdims), UNSET, True) for op in (Max, Min))
     return traced(np.subtract, *extremes)
 
 
@@ -239,7 +305,9 @@ def _average(
 ) -> Any:
     x = as_node(a)
     if weights is None:
-        mean = traced(np.mean, x, axis, keepdims=_flag(keepdims))
+        mean = traced(np.mean, x, axis, keepdims=flag(keepdims))
+        if mean.type.size == 0:  # NumPy divides by the number of results
+            np.average(np.empty(x.shape), axis)
         if not returned:
             return mean
         count = x.type.size / max(1, mean.type.size)
@@ -253,204 +321,4 @@ def _average(
     where = None if axis is None else normal_axis(axis, len(x.shape))
     if w.shape != x.shape and (where is None or w.shape != (x.shape[where],)):
         np.average(phantom(x.type), axis, phantom(w.type))  # raises
-    return apply(Average(where, _flag(keepdims)), x, w)
-
-
-# ------------------------------------------------------------------------------ leaving NaN out
-
-
-def _without_nan(a: Any, other: float) -> tuple[Node, Node | None]:
-    """The array with another number for NaN, and where it was NaN; integers have none."""
-    x = as_node(a)
-    if x.type.dtype.kind != "f":
-        return x, None
-    mask = traced(np.isnan, x)
-    return traced(np.where, mask, number(other, x.type.dtype), x), mask
-
-
-@traces(np.nansum)
-def _nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: Any = False,
-    initial: Any = UNSET,
-    where: Any = True,
-) -> Node:
-    x, _ = _without_nan(a, 0)
-    return reduced(Sum, x, axis, dtype, _flag(keepdims), initial, where)
-
-
-@traces(np.nanprod)
-def _nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Node:
-    x, _ = _without_nan(a, 1)
-    return traced(np.prod, x, axis, dtype=dtype, keepdims=_flag(keepdims))
-
-
-@traces(np.nancumsum)
-def _nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Node:
-    return traced(np.cumsum, _without_nan(a, 0)[0], axis, dtype)
-
-
-@traces(np.nancumprod)
-def _nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Node:
-    return traced(np.cumprod, _without_nan(a, 1)[0], axis, dtype)
-
-
-@traces(np.nanmax)
-def _nanmax(a: Any, axis: Any = None, keepdims: Any = False) -> Node:
-    return _nan_extreme(np.max, a, axis, -np.inf, _flag(keepdims))
-
-
-@traces(np.nanmin)
-def _nanmin(a: Any, axis: Any = None, keepdims: Any = False) -> Node:
-    return _nan_extreme(np.min, a, axis, np.inf, _flag(keepdims))
-
-
-def _nan_extreme(function: Any, a: Any, axis: Any, other: float, keepdims: bool) -> Node:
-    x, mask = _without_nan(a, other)
-    extreme = traced(function, x, axis, keepdims=keepdims)
-    if mask is None:
-        return extreme
-    nothing = traced(np.all, mask, axis, keepdims=keepdims)
-    return traced(np.where, nothing, number(np.nan, x.type.dtype), extreme)
-
-
-@traces(np.nanmean)
-def _nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False) -> Node:
-    x, mask = _without_nan(a, 0)
-    if mask is None:
-        return traced(np.mean, x, axis, dtype, keepdims=_flag(keepdims))
-    if dtype is not None and not np.issubdtype(dtype, np.inexact):
-        raise TypeError("If a is inexact, then dtype must be inexact")
-    count = _numbers(mask, axis, _flag(keepdims))
-    total = traced(np.sum, x, axis, dtype=dtype, keepdims=_flag(keepdims))
-    return _divided(total, count)
-
-
-def _numbers(mask: Node, axis: Any, keepdims: bool) -> Node:
-    """How many elements are not NaN."""
-    there = traced(np.logical_not, mask)
-    return traced(np.sum, there, axis, dtype=INT64, keepdims=keepdims)
-
-
-def _nan_spread(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool) -> Node | None:
-    """NumPy's nanvar; None for dtypes without NaN."""
-    x, mask = _without_nan(a, 0)
-    if mask is None:
-        return None
-    if dtype is not None and not np.issubdtype(dtype, np.inexact):
-        raise TypeError("If a is inexact, then dtype must be inexact")
-    count = _numbers(mask, axis, True)
-    mean = _divided(traced(np.sum, x, axis, dtype=dtype, keepdims=True), count)
-    distance = cast(traced(np.subtract, x, mean), x.type.dtype)
-    distance = traced(np.where, mask, number(0, x.type.dtype), distance)
-    total = traced(np.sum, traced(np.square, distance), axis, dtype=dtype, keepdims=keepdims)
-    kept = count if keepdims else _numbers(mask, axis, False)
-    freedom = traced(np.subtract, kept, ddof)
-    bad = traced(np.less_equal, freedom, 0)
-    return traced(np.where, bad, number(np.nan, total.type.dtype), _divided(total, freedom))
-
-
-@traces(np.nanvar)
-def _nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    correction: Any = UNSET,
-) -> Node:
-    freedom = _freedom(ddof, correction)
-    found = _nan_spread(a, axis, dtype, freedom, _flag(keepdims))
-    return found or _spread(Var, a, axis, dtype, freedom, keepdims)
-
-
-@traces(np.nanstd)
-def _nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    correction: Any = UNSET,
-) -> Node:
-    return traced(np.sqrt, _nanvar(a, axis, dtype, ddof, keepdims, correction))
-
-
-# -------------------------------------------------------------------------------------------- norms
-
-
-@traces(np.linalg.norm)
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Node:
-    node = as_node(x)
-    if node.type.dtype.kind != "f":
-        node = cast(node, FLOAT64)
-    rank = len(node.shape)
-    if axis is None and (
-        ord is None or (ord in ("f", "fro") and rank == 2) or (ord == 2 and rank == 1)
-    ):
-        flat = traced(np.reshape, node, -1)
-        length = traced(np.sqrt, traced(np.dot, flat, flat))
-        return traced(np.reshape, length, (1,) * rank) if keepdims else length
-    axes = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (int(axis),)
-    if len(axes) == 1:
-        return _vector_norm(node, ord, normal_axis(axes[0], rank), bool(keepdims))
-    if len(axes) == 2:
-        return _matrix_norm(node, ord, axes, bool(keepdims))
-    raise ValueError("Improper number of dimensions to norm.")
-
-
-def _vector_norm(x: Node, order: Any, axis: int, keepdims: bool) -> Node:
-    size = traced(np.abs, x)
-    if order in (np.inf, -np.inf):
-        if order > 0:
-            return traced(np.max, size, axis, keepdims=keepdims, initial=0)
-        return traced(np.min, size, axis, keepdims=keepdims)
-    if order is None or order == 2:
-        squares = traced(np.multiply, x, x)
-        return traced(np.sqrt, traced(np.sum, squares, axis, keepdims=keepdims))
-    if order == 0:
-        size = cast(traced(np.not_equal, x, 0), x.type.dtype)
-    if order in (0, 1):
-        return traced(np.sum, size, axis, keepdims=keepdims)
-    if isinstance(order, str | Node):
-        raise ValueError(f"Invalid norm order '{order}' for vectors")
-    total = traced(np.sum, traced(np.power, size, order), axis, keepdims=keepdims)
-    return traced(np.power, total, np.reciprocal(order, dtype=x.type.dtype))
-
-
-def _matrix_norm(x: Node, order: Any, axes: tuple[Any, Any], keepdims: bool) -> Node:
-    row, column = (normal_axis(k, len(x.shape)) for k in axes)
-    if row == column:
-        raise ValueError("Duplicate axes given.")
-    if order in (None, "fro", "f"):
-        squares = traced(np.multiply, x, x)
-        return traced(np.sqrt, traced(np.sum, squares, (row, column), keepdims=keepdims))
-    if order not in (1, -1, np.inf, -np.inf):
-        if order in (2, -2, "nuc"):
-            raise Unsupported("norms by singular values are not compiled", hint="use 'fro' or 1")
-        raise ValueError("Invalid norm order for matrices.")
-    first, second = (row, column) if abs(order) == 1 else (column, row)
-    sums = traced(np.sum, traced(np.abs, x), first, keepdims=True)
-    start = {"initial": 0} if order > 0 else {}
-    best = traced(np.max if order > 0 else np.min, sums, second, keepdims=True, **start)
-    return best if keepdims else traced(np.squeeze, best, (row, column))
-
-
-@traces(np.linalg.vector_norm)
-def _vector_norm_of(x: Any, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Node:
-    node = as_node(x)
-    rank = len(node.shape)
-    if axis is None:
-        flat = traced(np.reshape, node, -1)
-        result = _norm(flat, ord, 0)
-        return traced(np.reshape, result, (1,) * rank) if keepdims else result
-    if isinstance(axis, tuple) and len(axis) > 1:
-        raise Unsupported("vector_norm over several axes is not compiled", hint="reshape first")
-    return _norm(node, ord, axis, keepdims)
-
-
-@traces(np.linalg.matrix_norm)
-def _matrix_norm_of(x: Any, keepdims: Any = False, ord: Any = "fro") -> Node:
-    return _norm(x, ord, (-2, -1), keepdims)
+    return apply(Average(where, flag(keepdims)), x, w)

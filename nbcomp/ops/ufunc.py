@@ -55,9 +55,16 @@ def loop_dtypes(
     options: dict[str, Any] = {"casting": casting}
     if dtype is not None:
         options["signature"] = (*(None,) * fn.nin, *(dtype,) * fn.nout)
+    if casting != "same_kind" and any(isinstance(d, type) for d in operands):
+        fn(*map(_empty, operands), casting=casting, dtype=dtype)  # resolve_dtypes crashes there
     resolve: Any = fn.resolve_dtypes
     found = resolve((*operands, *(None,) * fn.nout), **options)
     return tuple(supported(d, f"np.{fn.__name__}") for d in found)
+
+
+def _empty(operand: DType | type) -> Any:
+    """An operand of this dtype without elements; a Python number is a number."""
+    return operand(1) if isinstance(operand, type) else np.empty(0, operand)
 
 
 @dataclass(frozen=True)
@@ -155,6 +162,8 @@ def write(fn: np.ufunc, args: tuple[Any, ...], options: dict[str, Any], build: A
         fn(*map(stand_in, args))
     operands = [a if type(a) in NUMBERS else as_node(a) for a in args]
     loop = loop_dtypes(fn, tuple(map(_asked, operands)), dtype, casting)
+    if isinstance(out, Node):
+        _check_written(fn, loop[fn.nin], out.type.dtype, casting)
     result = build(*(operand(a, d) for a, d in zip(operands, loop, strict=False)))
     if out is None:
         if where is not True:
@@ -163,7 +172,7 @@ def write(fn: np.ufunc, args: tuple[Any, ...], options: dict[str, Any], build: A
                 hint=f"np.where(mask, np.{fn.__name__}(…), other)",
             )
         return result
-    return _into(fn, result, out, where, casting)
+    return _into(fn, result, out, where)
 
 
 def _options(fn: np.ufunc, options: dict[str, Any]) -> tuple[Any, Any, DType | None, str]:
@@ -195,7 +204,19 @@ def _asked(value: Any) -> DType | type:
     return found
 
 
-def _into(fn: np.ufunc, result: Node, out: Any, where: Any, casting: str) -> Node:
+def _check_written(fn: np.ufunc, dtype: DType, target: DType, casting: str) -> None:
+    """Raise NumPy's TypeError where a result of this dtype may not be written to the target."""
+    rule: Any = casting
+    if not np.can_cast(dtype, target, rule):
+        asked: Any = fn.resolve_dtypes
+        asked(((dtype,) * fn.nin + (target,)), casting=casting)
+        raise TypeError(
+            f"Cannot cast ufunc '{fn.__name__}' output from {dtype!r} "
+            f"to {target!r} with casting rule '{casting}'"
+        )
+
+
+def _into(fn: np.ufunc, result: Node, out: Any, where: Any) -> Node:
     """The value of `out` after the call."""
     if not isinstance(out, Node):
         raise Unsupported(
@@ -203,15 +224,6 @@ def _into(fn: np.ufunc, result: Node, out: Any, where: Any, casting: str) -> Nod
             hint="pass the array as an argument of the function, or use the result",
         )
     target = out.type
-    rule: Any = casting
-    if not np.can_cast(result.type.dtype, target.dtype, rule):
-        asked: Any = fn.resolve_dtypes
-        same = (result.type.dtype,) * fn.nin
-        asked((*same, target.dtype), casting=casting)
-        raise TypeError(
-            f"Cannot cast ufunc '{fn.__name__}' output from {result.type.dtype!r} "
-            f"to {target.dtype!r} with casting rule '{casting}'"
-        )
     shape = broadcast_shapes(result.shape, target.shape)
     if shape != target.shape:
         raise ValueError(

@@ -15,6 +15,7 @@ import nbcomp
 from nbcomp.graph.passes.fusion import SIBLINGS
 from nbcomp.graph.passes.groups import FusedGraph
 from nbcomp.graph.passes.legality import ROW_BYTES, SERIAL_SIZE
+from nbcomp.graph.passes.operands import base_of, source_of
 from nbcomp.levels import levels
 from nbcomp.loop import interpreter
 from nbcomp.loop.grammar import Apply, Cast, Expr, Kernel, Select, Stmt
@@ -575,3 +576,26 @@ def test_random_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_random_programs(hundred: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(100 * hundred, 100 * hundred + 100):
         agree(Program(seed), monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ((b := x * 2) * b.ravel()[:1], b + 1),
+        lambda x: np.where(x > 0, (b := x * 2) * b.reshape(-1)[5], b),
+        lambda x: (b := x * 2).sum(axis=1) * b.ravel()[3],
+        lambda x: (b := x * 2) - b.reshape(x.shape[::-1])[:1, :1],
+        lambda x: np.concatenate([b := x * 2, b.reshape(x.shape) + b]),
+        lambda x: (b := x - x.max(axis=1, keepdims=True)) * b.ravel()[7],
+    ],
+)
+def test_what_is_read_through_a_reshape_too_is_finished_first(function: Any) -> None:
+    """A reshape is read from memory, at other places than the loops are at: b * b.ravel()[:1] was
+    computed from what the memory held before."""
+    x = np.linspace(-3, 4, 36 * 40).reshape(36, 40)
+    graph = check(function, x)
+    for group in graph.groups:
+        inside = set(group.nodes)
+        for node in group.nodes:
+            for operand in node.inputs:
+                assert source_of(operand) is base_of(operand) or source_of(operand) not in inside

@@ -13,7 +13,7 @@ from nbcomp.graph.op import ChannelsLast, Contract, Piecewise, Reduce, Windowed
 from nbcomp.graph.passes.drafts import Draft, Drafts
 from nbcomp.graph.passes.groups import Kind
 from nbcomp.graph.passes.nests import CHEAP, Nest, matches, piece_evaluations, spread_along
-from nbcomp.graph.passes.operands import TINY, aligned, base_of, follows, is_tiny, path
+from nbcomp.graph.passes.operands import TINY, aligned, base_of, follows, is_tiny, path, source_of
 from nbcomp.sizes import hint
 
 ROW_BYTES = 256 << 10  # what a kernel keeps of one row between its passes over the row
@@ -46,7 +46,7 @@ class Legality:
             return "it is put together from parts, which are written first"
         if self.drafts.cyclic(draft, producer):
             return "a step between them needs all of the first"
-        if self.tangled(draft, producer):
+        if self.tangled(draft, producer) or self.reshaped(node, producer):
             return "they need each other's results in another order"
         if draft.kind == "pieces":
             return self.into_pieces(node, draft, producer)
@@ -59,6 +59,12 @@ class Legality:
     def tangled(self, draft: Draft, producer: Draft) -> bool:
         """Whether more than the node being visited reads across them: that was refused before."""
         return bool(producer.reads & draft.mask or draft.reads & producer.mask)
+
+    def reshaped(self, node: Node, producer: Draft) -> bool:
+        """Whether the node also reads the group through a reshape, which is memory: elements of
+        another place in the loops."""
+        sources = (source_of(i) for i in node.inputs if source_of(i) is not base_of(i))
+        return any(self.drafts.group.get(source) is producer for source in sources)
 
     def level(self, node: Node, draft: Draft) -> str:
         """Where a result sits in a group's space: "full", "row" (reduced) or "" (elsewhere)."""
