@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -51,6 +52,22 @@ def learner() -> Any:
         return None
 
 
+@cache
+def _libraries() -> Any:
+    """The libraries here that have threads of their own; None where that is not known."""
+    try:
+        return import_module("threadpoolctl").ThreadpoolController()
+    except ImportError:
+        return None
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Linear algebra on one thread: matrices are small, and threads that wait for each other by
+    spinning take the cores from what is compiled and measured meanwhile."""
+    found = _libraries()
+    return nullcontext() if found is None else found.limit(limits=1, user_api="blas")
+
+
 class Learned:
     """A model of a candidate's rank among all, from 0 (the fastest) to 1.
 
@@ -74,11 +91,13 @@ class Learned:
         if len(shares) < FEWEST:
             return
         self.names = list(dict.fromkeys(name for k in known for name in k))
-        self._learn(self._rows(known), relative_ranks(shares))
+        with one_thread():
+            self._learn(self._rows(known), relative_ranks(shares))
 
     def predict(self, known: Sequence[Known]) -> Array:
         """The ranks that are expected."""
-        return self._said(self._rows(known))
+        with one_thread():
+            return self._said(self._rows(known))
 
     def foretold(self, known: Sequence[Known], shares: Sequence[float]) -> Array | None:
         """What a model says of measurements that it has not seen: of each fifth, a model of the
@@ -89,9 +108,10 @@ class Learned:
         rows, targets = self._rows(known), relative_ranks(shares)
         fold = np.random.default_rng(0).permutation(len(targets)) % FOLDS
         said = np.zeros(len(targets))
-        for k in range(FOLDS):
-            self._learn(rows[fold != k], targets[fold != k])
-            said[fold == k] = self._said(rows[fold == k])
+        with one_thread():
+            for k in range(FOLDS):
+                self._learn(rows[fold != k], targets[fold != k])
+                said[fold == k] = self._said(rows[fold == k])
         return said
 
     def _learn(self, rows: Array, targets: Array) -> None:
