@@ -7,7 +7,8 @@ function becomes, `codegen` what a loop becomes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -51,11 +52,21 @@ def float_literal(value: float, element: str) -> str:
     return f"0x{as_double.view(np.uint64):016X}"
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """The end of the block in front of a loop: where goes what is the same in every iteration."""
+
+    block: str
+    lines: list[str] = field(default_factory=list)
+
+
 class Builder:
     """Collects the lines of one function body; every instruction gets `location`, a metadata id."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self._lines: list[str | Ahead] = []
+        self.loops: list[Ahead] = []  # around the place that is being written
+        self._depths: dict[str, int] = {}  # of values that were made in loops: how many there were
         self.declarations: dict[str, str] = {}  # intrinsic name -> declare line
         self.location = ""  # e.g. ", !dbg !12"
         self.features: frozenset[str] = frozenset()  # of the target, LLVM's names: "avx512f", ...
@@ -68,18 +79,51 @@ class Builder:
 
     def emit(self, text: str, element: str, lanes: int = 0) -> Value:
         """`%n = text`, a value of the given type."""
+        name, line = self._instruction(text)
+        self._lines.append(line)
+        self.made(name, len(self.loops))
+        return Value(name, element, lanes)
+
+    def emit_ahead(self, depth: int, text: str, element: str, lanes: int = 0) -> Value:
+        """The same in front of the loop that is within `depth` others."""
+        name, line = self._instruction(text)
+        self.loops[depth].lines.append(line)
+        self.made(name, depth)
+        return Value(name, element, lanes)
+
+    def _instruction(self, text: str) -> tuple[str, str]:
         self._next += 1
         name = f"%v.{self._next}"  # the dot keeps it apart from the user's own names
-        self.lines.append(f"  {name} = {text}{self.location}")
-        return Value(name, element, lanes)
+        return name, f"  {name} = {text}{self.location}"
+
+    def made(self, name: str, depth: int) -> None:
+        """Note in how many loops a value was made."""
+        if depth:
+            self._depths[name] = depth
+
+    def depth(self, value: Value) -> int:
+        """In how many loops a value was made."""
+        return self._depths.get(value.text, 0)
+
+    def ahead(self, block: str) -> Ahead:
+        """The place in front of a loop that begins now, at the end of this block."""
+        place = Ahead(block)
+        self._lines.append(place)
+        return place
+
+    @property
+    def lines(self) -> list[str]:
+        """The whole text so far."""
+        parts = ([p] if isinstance(p, str) else p.lines for p in self._lines)
+        return [line for part in parts for line in part]
 
     def effect(self, text: str) -> None:
         """An instruction without a result."""
-        self.lines.append(f"  {text}{self.location}")
+        self._lines.append(f"  {text}{self.location}")
 
     def label(self, name: str) -> None:
         """Start a basic block."""
-        self.lines.append(f"{name}:")
+        self._lines.append(f"{name}:")
 
     def constant(self, value: object, element: str, lanes: int = 0) -> Value:
         """A literal, splat over the lanes."""
@@ -92,14 +136,16 @@ class Builder:
         return Value(f"splat ({element} {text})" if lanes else text, element, lanes)
 
     def splat(self, value: Value, lanes: int) -> Value:
-        """A scalar in all lanes."""
+        """A scalar in all lanes, made outside of the loops in which it does not change."""
         if value.lanes or not lanes:
             return value
         if not value.text.startswith("%"):
             return Value(f"splat ({value})", value.element, lanes)
+        depth = self.depth(value)
+        emit = self.emit if depth == len(self.loops) else partial(self.emit_ahead, depth)
         zero = f"<{lanes} x {value.element}>"
-        one = self.emit(f"insertelement {zero} poison, {value}, i64 0", value.element, lanes)
-        return self.emit(
+        one = emit(f"insertelement {zero} poison, {value}, i64 0", value.element, lanes)
+        return emit(
             f"shufflevector {one}, {zero} poison, <{lanes} x i32> zeroinitializer",
             value.element,
             lanes,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 import threading
 import time
 from collections.abc import Collection, Iterable
@@ -25,12 +26,21 @@ from nbcomp.origin import Listing
 from nbcomp.record import Trace
 from nbcomp.sizes import IN_FORCE, Asked, asking
 from nbcomp.target.base import Stage
-from nbcomp.target.llvm import blas, jumps
 from nbcomp.target.llvm.apart import made_apart
 from nbcomp.target.llvm.beside import beside
 from nbcomp.target.llvm.codegen import KernelCode, generate
 from nbcomp.target.llvm.dialects import dialect_of
-from nbcomp.target.llvm.emit import Cpu, Texts, assembled, host_cpu, made_here, object_of
+from nbcomp.target.llvm.emit import (
+    Cpu,
+    Texts,
+    assembled,
+    host_cpu,
+    is_compact,
+    made_here,
+    new_machine,
+    object_of,
+    outside,
+)
 from nbcomp.target.llvm.listing import assembly_listing, llvm_listing
 
 
@@ -55,15 +65,15 @@ _compiling = threading.Lock()  # a symbol may be added to the engine only once
 
 
 @cache
-def _engine(cpu: Cpu) -> Any:
-    """One JIT engine for all code of a CPU; objects are added to it and never leave."""
+def _engine(cpu: Cpu, compact: bool) -> Any:
+    """One JIT engine for all code of a CPU; objects are added to it and never leave.
+
+    Objects with their constants beside them get one piece of memory each, by llvmlite's memory
+    manager; that has no room for the addresses of others.
+    """
     backing = llvm.parse_assembly("")
     backing.triple = cpu.triple
-    target = llvm.Target.from_triple(cpu.triple)
-    machine = target.create_target_machine(
-        cpu=cpu.name, features=cpu.features, opt=2, reloc="static", codemodel="jitdefault", jit=True
-    )
-    return llvm.create_mcjit_compiler(backing, machine)
+    return llvm.create_mcjit_compiler(backing, new_machine(cpu, compact), use_lmm=compact)
 
 
 def forget() -> None:
@@ -93,18 +103,33 @@ def _compiled(code: KernelCode, cpu: Cpu) -> MachineCode:
     def unique(text: str) -> str:
         return _SYMBOL.sub(rf"\g<0>.{tag}", text)
 
-    for name, where in (blas.symbols(code.text) | jumps.symbols(code.text)).items():
-        llvm.add_symbol(name, where)
+    compact = is_compact(code.text, cpu)
     if code.located_text:  # it will be looked at: what is shown is what is loaded
-        binary = assembled(unique(made_here(code.located_text, cpu).assembly), cpu)
+        binary = assembled(unique(made_here(code.located_text, cpu).assembly), cpu, compact)
     else:
-        binary = object_of(unique(code.text), cpu)
-    engine = _engine(cpu)
+        binary = object_of(unique(code.text), cpu, compact)
+    if compact and _needs_others(binary):
+        compact, binary = False, object_of(unique(code.text), cpu, compact=False)
+    for name, where in outside(code.text).items():
+        llvm.add_symbol(name, where)
+    engine = _engine(cpu, compact)
     engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
     engine.finalize_object()
     addresses = {s.symbol: engine.get_function_address(unique(s.symbol)) for s in code.stages}
     seconds = time.perf_counter() - start
     return MachineCode(code.text, cpu, addresses, seconds, engine=engine)
+
+
+_ELF = struct.Struct("<IBBHQQ")  # a symbol: name, info, other, section, value, size
+
+
+def _needs_others(binary: bytes) -> bool:
+    """Whether an ELF object has symbols that are defined elsewhere: LLVM makes calls of its own
+    where a CPU has no instruction."""
+    for section in llvm.ObjectFileRef.from_data(binary).sections():
+        if section.name() == b".symtab":
+            return any(name and not at for name, _, _, at, _, _ in _ELF.iter_unpack(section.data()))
+    return True
 
 
 _SYMBOL = re.compile(r"\bkernel\.\d+\b")  # of a stage, in LLVM IR and in assembly

@@ -8,6 +8,8 @@ kernels, and nothing of how code is loaded.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -15,6 +17,7 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 
 from nbcomp.machine import host
+from nbcomp.target.llvm import blas, jumps
 from nbcomp.target.llvm.codegen import is_written
 
 
@@ -53,12 +56,32 @@ def host_cpu() -> Cpu:
 
 
 @cache
-def target_machine(cpu: Cpu) -> Any:
-    """LLVM's target machine for JIT code."""
+def target_machine(cpu: Cpu, compact: bool = False) -> Any:
+    """LLVM's target machine for JIT code; an engine takes possession of one, see `new_machine`."""
+    return new_machine(cpu, compact)
+
+
+def new_machine(cpu: Cpu, compact: bool) -> Any:
+    """A target machine.
+
+    compact: constants lie beside the code, and instructions read them from there.  The code of JITs
+    has them anywhere, so that each takes an instruction and a register for its address.
+    """
     target = llvm.Target.from_triple(cpu.triple)
+    reloc, model = ("pic", "small") if compact else ("static", "jitdefault")
     return target.create_target_machine(
-        cpu=cpu.name, features=cpu.features, opt=2, reloc="static", codemodel="jitdefault", jit=True
+        cpu=cpu.name, features=cpu.features, opt=2, reloc=reloc, codemodel=model, jit=True
     )
+
+
+def outside(text: str) -> dict[str, int]:
+    """The functions of others that a text calls, and their addresses."""
+    return blas.symbols(text) | jumps.symbols(text)
+
+
+def is_compact(text: str, cpu: Cpu) -> bool:
+    """Whether constants may lie beside this code: where it calls nobody, who may be far away."""
+    return cpu.x86 and "linux" in cpu.triple and not is_written(text) and not outside(text)
 
 
 # The code comes with its loops, vectors and invariants in place.  LLVM's whole -O2 pipeline finds
@@ -128,13 +151,33 @@ def made_here(text: str, cpu: Cpu) -> Texts:
     with _llvm:
         module = _optimised(text, cpu)
         optimised = str(module)  # now: machine code is made by changing the module
-        return Texts(optimised, str(target_machine(cpu).emit_assembly(module)))
+        with _addresses_in_place(text):
+            assembly = target_machine(cpu, is_compact(text, cpu)).emit_assembly(module)
+        return Texts(optimised, str(assembly))
 
 
-def object_of(text: str, cpu: Cpu) -> bytes:
-    """The object of a text."""
-    with _llvm:
-        return bytes(target_machine(cpu).emit_object(_optimised(text, cpu)))
+def object_of(text: str, cpu: Cpu, compact: bool) -> bytes:
+    """The object of a text, with or without its constants beside it."""
+    with _llvm, _addresses_in_place(text):
+        return bytes(target_machine(cpu, compact).emit_object(_optimised(text, cpu)))
+
+
+@contextmanager
+def _addresses_in_place(text: str) -> Iterator[None]:
+    """Without LLVM's loop strength reduction inside, but for loops that were written.
+
+    Our code has its addresses where they change.  Looking for better ones takes LLVM up to two
+    thirds of its time, and it finds none.  The switch is the process's, so it is off outside, for
+    others that use LLVM.
+    """
+    off = not is_written(text)
+    if off:
+        llvm.set_option("nbcomp", "-disable-lsr=true")
+    try:
+        yield
+    finally:
+        if off:
+            llvm.set_option("nbcomp", "-disable-lsr=false")
 
 
 def _optimised(text: str, cpu: Cpu) -> Any:
@@ -158,11 +201,11 @@ def parse(text: str, cpu: Cpu) -> Any:
     return module
 
 
-def assembled(assembly: str, cpu: Cpu) -> bytes:
+def assembled(assembly: str, cpu: Cpu, compact: bool) -> bytes:
     """The object of an assembly text: it is read by LLVM's assembler."""
-    quoted = assembly.translate(_QUOTED)
+    module = f'module asm "{assembly.translate(_QUOTED)}"\n'
     with _llvm:
-        return bytes(target_machine(cpu).emit_object(parse(f'module asm "{quoted}"\n', cpu)))
+        return bytes(target_machine(cpu, compact).emit_object(parse(module, cpu)))
 
 
 # In a string of LLVM's a character may be two hexadecimal digits.

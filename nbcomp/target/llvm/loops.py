@@ -169,20 +169,23 @@ class LoopEmitter(InstructionEmitter):
         head, done = f"loop{n}", f"done{n}"
         before = self.block
         i = Value(f"%i{n}", "i64")
+        ahead = self.b.ahead(before)
         go = self.b.emit(f"icmp slt i64 {begin.text}, {end.text}", "i1")
         self.b.effect(f"br {go}, label %{head}, label %{done}")
         self.start(head)
-        phi_at, location = len(self.b.lines), self.b.location
-        self.b.lines.append("")
+        phi, location = self.b.ahead(head), self.b.location
         self.env[var] = i
+        self.b.loops.append(ahead)
+        self.b.made(i.text, len(self.b.loops))
         body()
         after = self.b.emit(f"add nuw nsw i64 {i.text}, {step}", "i64")
         again = self.b.emit(f"icmp slt i64 {after.text}, {end.text}", "i1")
-        self.b.lines[phi_at] = (
+        phi.lines.append(
             f"  {i.text} = phi i64 [ {begin.text}, %{before} ], [ {after.text}, %{self.block} ]"
             f"{location}"
         )
         self.b.effect(f"br {again}, label %{head}, label %{done}{hint}")
+        self.b.loops.pop()
         self.start(done)
 
     def hint(self, stmt: For | While) -> str:

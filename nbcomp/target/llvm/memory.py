@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import reduce
 
 from nbcomp.errors import Unsupported
 from nbcomp.loop.grammar import (
@@ -21,7 +22,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.origin import Construct
 from nbcomp.sizes import Size, most
 from nbcomp.target.llvm.builder import Value, element_type
-from nbcomp.target.llvm.values import Lanes, ValueEmitter
+from nbcomp.target.llvm.values import Lanes, ValueEmitter, is_literal
 from nbcomp.types import BOOL, DType
 
 LLVM_ALIGN = 64  # bytes; streaming stores need it, and the run time gives it to large outputs
@@ -70,18 +71,34 @@ class MemoryEmitter(ValueEmitter):
             self.positions[key] = buffer, indices, total
         return total, rest
 
-    def gep(self, buffer: Buffer, offset: Value) -> Value:
-        """The address of an element, or of one per lane."""
+    def at(
+        self, buffer: Buffer, place: Affine, context: Lanes, rest: Iterable[Value] = ()
+    ) -> Value:
+        """The address of an element: first what is the same all through the innermost loop."""
+        outer = inner = Value("0", "i64")
+        for base, factor in self.outer_first(place, context):
+            term = self.scale(base, factor)
+            if self.near or is_literal(base) or self.b.depth(base) == len(self.b.loops):
+                inner = self.add(inner, term)
+            else:
+                outer = self.add(outer, term)
+        for value in (self.integer(place.constant), *rest):
+            inner = self.add(inner, value)
+        return self.gep(buffer, inner, self.gep(buffer, outer))
+
+    def gep(self, buffer: Buffer, offset: Value, pointer: Value | None = None) -> Value:
+        """The address of an element, or of one per lane, so far from a pointer (the buffer's)."""
         memory = memory_type(buffer.dtype)
         if buffer.memory in self.lane_storage:
             memory = f"<{self.lane_storage[buffer.memory]} x {memory}>"
-        pointer = self.pointer(buffer)
+        pointer = pointer or self.pointer(buffer)
         if offset.lanes:
             text = f"getelementptr {memory}, ptr {pointer.text}, {offset}"
             return self.b.emit(text, "ptr", offset.lanes)
         if offset.text == "0":
             return pointer
-        return self.once(f"getelementptr {memory}, ptr {pointer.text}, i64 {offset.text}", "ptr")
+        text = f"getelementptr {memory}, ptr {pointer.text}, i64 {offset.text}"
+        return self.once(text, "ptr", of=(offset, pointer))
 
     def locate_element(
         self, buffer: Buffer, indices: tuple[Expr, ...], context: Lanes
@@ -102,19 +119,18 @@ class MemoryEmitter(ValueEmitter):
     ) -> tuple[Value, int | None]:
         total, rest = self.offset(buffer, indices, context)
         step = dict(total.terms).get(context.var, 0) if context.var else 0
-        scalar = self.scalar_index(total, context)
         vectors = [r for r in rest if r.lanes]
-        for r in rest:
-            if not r.lanes:
-                scalar = self.add(scalar, r)
+        scalars = [r for r in rest if not r.lanes]
         if step and buffer.memory in self.lane_storage:
             raise Unsupported(
                 f"a lane of {buffer.name} for every lane of the loop over {context.var}"
             )
         strided = abs(step) > 1
         if not vectors and not strided:
-            return self.gep(buffer, scalar), step
-        offsets = self.b.splat(scalar, context.lanes)
+            return self.at(buffer, total, context, scalars), step
+        offsets = self.b.splat(
+            reduce(self.add, scalars, self.scalar_index(total, context)), context.lanes
+        )
         if step:
             by = self.b.splat(self.integer(step), context.lanes)
             lanes = self.b.emit(
@@ -214,7 +230,7 @@ class MemoryEmitter(ValueEmitter):
         key = ("wide", expr.buffer.memory, start.terms, start.constant, version)
         if key not in context.memo:
             with self.origins.within(Construct.ADDRESS):
-                address = self.gep(expr.buffer, self.scalar_index(start, context))
+                address = self.at(expr.buffer, start, context)
             count = lanes * width
             text = f"load <{count} x {memory}>, {address}, align {expr.dtype.itemsize}"
             context.memo[key] = self.b.emit(text, memory, count)
@@ -402,7 +418,7 @@ class MemoryEmitter(ValueEmitter):
         if rest or stmt.buffer.memory in self.lane_storage:
             return  # data says where: to find out would cost what is to be saved
         with self.origins.within(Construct.ADDRESS):
-            address = self.gep(stmt.buffer, self.scalar_index(place, context))
+            address = self.at(stmt.buffer, place, context)
         self.b.declare("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
         locality = 3 if stmt.near else 2
         self.b.effect(f"call void @llvm.prefetch.p0({address}, i32 0, i32 {locality}, i32 1)")

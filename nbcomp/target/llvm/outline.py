@@ -77,7 +77,7 @@ def loop(state: State, running: Callable[[State], V], step: Callable[[State], St
     head, body, done = f"head{stem}", f"body{stem}", f"done{stem}"
     b.effect(f"br label %{head}")
     b.label(head)
-    at = len(b.lines)
+    ahead = b.ahead(head)
     phis = [V(b, Value(f"%p{b.name()[1:]}", s.element, s.lanes)) for s in state]
     b.effect(f"br {running(phis).any().value}, label %{body}, label %{done}")
     b.label(body)
@@ -85,11 +85,11 @@ def loop(state: State, running: Callable[[State], V], step: Callable[[State], St
     last = _block(b)
     b.effect(f"br label %{head}")
     b.label(done)
-    b.lines[at:at] = [
+    ahead.lines.extend(
         f"  {p.value.text} = phi {p.value.type} [ {s.value.text}, %{before} ], "
         f"[ {a.value.text}, %{last} ]"
         for p, s, a in zip(phis, state, after, strict=True)
-    ]
+    )
     return phis
 
 

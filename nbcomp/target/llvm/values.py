@@ -7,6 +7,8 @@ emitter, which the files that build on this one (`memory`, `loops`) share.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from nbcomp.errors import Unsupported
 from nbcomp.loop.grammar import (
@@ -96,7 +98,7 @@ class ValueEmitter:
             return Value(str(n), "i64")
         if not is_open and n < 0:
             positive = self.integer(-n)
-            return self.b.emit(f"sub nsw i64 0, {positive.text}", "i64")
+            return self.once(f"sub nsw i64 0, {positive.text}", "i64", of=(positive,))
         if n not in self.params:
             if self.kernel.written and (near := self._neighbour(n)) is not None:
                 return near
@@ -127,16 +129,23 @@ class ValueEmitter:
             return a
         if is_literal(a) and is_literal(b):
             return Value(str(int(a.text) + int(b.text)), "i64")
-        return self.once(f"add nsw i64 {a.text}, {b.text}", "i64")
+        return self.once(f"add nsw i64 {a.text}, {b.text}", "i64", of=(a, b))
 
-    def once(self, text: str, element: str, lanes: int = 0) -> Value:
-        """An instruction without effect: what is known in this block already, or a new one.
+    def once(
+        self, text: str, element: str, lanes: int = 0, of: tuple[Value, ...] | None = None
+    ) -> Value:
+        """An instruction without effect: what is known already, or a new one.
+
+        of: its operands, if it may stand outside of the loops in which they do not change.
 
         Unrolled loops compute the same places again and again; LLVM would find that out, slowly.
         """
-        key = (self.block, text)
+        depth = len(self.b.loops) if of is None else max(map(self.b.depth, of))
+        inside = depth == len(self.b.loops)
+        key = (self.block if inside else self.b.loops[depth].block, text)
         if key not in self.known:
-            self.known[key] = self.b.emit(text, element, lanes)
+            emit = self.b.emit if inside else partial(self.b.emit_ahead, depth)
+            self.known[key] = emit(text, element, lanes)
         return self.known[key]
 
     def scale(self, a: Value, factor: int) -> Value:
@@ -145,18 +154,26 @@ class ValueEmitter:
             return a
         if is_literal(a):
             return self.integer(int(a.text) * factor)
-        return self.once(f"mul nsw i64 {a.text}, {self.integer(factor).text}", "i64")
+        by = self.integer(factor)
+        return self.once(f"mul nsw i64 {a.text}, {by.text}", "i64", of=(a, by))
 
     def scalar_index(self, expr: Affine, context: Lanes) -> Value:
         """The value of an affine index in lane 0."""
         key = ("index", expr.terms, expr.constant, self.near)
         if key not in context.memo:
             total = Value("0", "i64")
-            for var, factor in expr.terms:
-                base = context.base if var == context.var and context.base else self.env[var]
+            for base, factor in self.outer_first(expr, context):
                 total = self.add(total, self.scale(base, factor))
             context.memo[key] = self.add(total, self.integer(expr.constant))
         return context.memo[key]
+
+    def outer_first(self, expr: Affine, context: Lanes) -> list[tuple[Value, Any]]:
+        """The terms of an index, those first that change in the outer loops only."""
+        terms = [
+            (context.base if var == context.var and context.base else self.env[var], factor)
+            for var, factor in expr.terms
+        ]
+        return sorted(terms, key=lambda term: self.b.depth(term[0]))
 
     def value(self, expr: Expr, context: Lanes) -> Value:
         """An expression's value: a scalar where it is the same for all lanes, else a vector."""
