@@ -4,8 +4,7 @@ A `Blocking` says how; `Blocker` takes the steps of the schedule language, one a
 noted in the kernel as it would be written by hand.  The walks are
 
     panels   for j_o: (copy b[:, j_o]; for i_o: tile)
-    blocks   for i_b: for j_b: for k_b: (copy a[i_b, k_b]; for j_o: (copy b[k_b, j_o]; for i_o:
-             tile))
+    blocks   for i_b: for j_b: for k_b: (copy a[i_b, k_b]; copy b[k_b, j_b]; for j_o: for i_o: tile)
     dots     for j_o: for i_o: tile, whose lanes are terms of the sum
     rows     for j_b: for k_b: for j_o: tile, of one row of the result and a few terms
 
@@ -123,8 +122,6 @@ class Blocker(Copier):
             new = self.do("peel_rest", side.rows, height)
             tiles = self.do("split", side.rows, height)
             self.tile(side, tiles)
-            if self.how.left and height == self.how.height:
-                self.copy_left(tiles[0])
             side = replace(side, rows=new[0], columns=new[1])
         self.tile(side, self.do("split", side.rows, 1))
         if self.how.right == "copied":
@@ -138,8 +135,6 @@ class Blocker(Copier):
         inner = [*panel, *tiles] if blocks else [*tiles, *panel]
         self.reorder(*blocks, *inner, side.rows, side.columns)
         self.tile(side, inner)
-        if self.how.left and blocks:
-            self.copy_left(blocks[0])
 
     def panels(self, side: Part) -> None:
         """All rows of a panel of columns, which is copied before if it pays."""
@@ -169,7 +164,7 @@ class Blocker(Copier):
         if self.how.left and (cut or blocks):
             self.copy_left(cut[0] if cut else blocks[0])
         if copied:
-            self.copy_right(cut[-1] if cut else panel[0])
+            self.copy_right(cut[0] if cut else panel[0])
 
     def shares_rest(self, part: Part) -> bool:
         """Whether columns that fill no panel are read where they lie, by rows, which the cores

@@ -41,6 +41,7 @@ STREAMS = 8  # rows of an operand from beyond the second cache, at a time: cache
 TERMS = 4  # of the sums of one row at a time: more rows of the operand are not foreseen as far
 LEAST = 32  # terms in a part of a sum, beside which it costs little to add the parts up
 READERS = 2  # tiles that read a panel, beyond which it is worth copying
+LOADS = 0.12  # what a tile of one vector takes longer than a very wide one, as a share
 L2 = 1 << 20  # bytes of the second cache that are counted on
 
 Right = Literal["in place", "copied", "packed"]
@@ -75,9 +76,9 @@ def _open_rows(product: Product, machine: Machine, decide: Decide) -> Blocking:
     panel = row * tile.width
     if product.height * row > 2 * machine.l2:
         rows = max(min(near // 4, NEAR) // ((row + LINE) * tile.height), 1)
-        return replace(tile, rows=rows, left=rows > 1 and _collide(product), right="packed")
+        return replace(tile, rows=rows, right="packed")
     right: Right = "copied" if panel <= PANEL else "packed"
-    return replace(tile, left=_collide(product), right=right)
+    return replace(tile, right=right)
 
 
 def _tile(product: Product, machine: Machine, decide: Decide) -> Blocking:
@@ -120,12 +121,23 @@ def _vectors(product: Product, most: int, lanes: int, height: int, machine: Mach
     enough = [v for v in range(best, 0, -1) if v * height >= 8 or v == best]
     few = product.height <= 4 * height
     if not few and product.width >= 8 * best * lanes:  # so many panels that a rest matters little
-        return best
+        if product.height <= FEW * HEIGHTS.get(machine.vector_bytes, 6):  # blocks are shared
+            return best
+        wide = [v for v in enough if v > 1 or v == best]
+        return min(wide, key=lambda v: _busiest(product, v, lanes, machine))
     wanted = 2 * machine.cores if few else 1
     for v in enough:
         if product.width % (v * lanes) == 0 and product.width // (v * lanes) >= wanted:
             return v
     return best
+
+
+def _busiest(product: Product, vectors: int, lanes: int, machine: Machine) -> float:
+    """Columns of the core that has most, where cores share panels so wide; narrow ones count more,
+    since their tiles load more for each multiply-add."""
+    panels, rest = divmod(product.width, vectors * lanes)
+    most = -(-panels // machine.cores) * vectors * lanes + rest / machine.cores
+    return most * (1 + LOADS / vectors)
 
 
 def _walk(product: Product, tile: Blocking, machine: Machine) -> str:
@@ -139,8 +151,8 @@ def _walk(product: Product, tile: Blocking, machine: Machine) -> str:
         return "few rows" if beyond and not _turned(product) else "panels"
     if product.width < 2 * machine.cores * tile.width:
         return "bands"
-    large = left > 4 * machine.l2 or product.depth * tile.width * size > PANEL
-    return "blocks" if large or _collide(product) else "panels"
+    large = left > FAR * machine.l2 or product.depth * tile.width * size > PANEL
+    return "blocks" if large else "panels"
 
 
 def _turned(product: Product) -> bool:
@@ -210,11 +222,6 @@ def _fits(product: Product, machine: Machine) -> bool:
     return product.width * product.depth * size_of(product) <= machine.l2
 
 
-def _collide(product: Product) -> bool:
-    """Whether the rows of the left operand are at the same places of the first cache."""
-    return _pages_apart(product.left)
-
-
 def _pages_apart(factor: Factor | None) -> bool:
     """Whether an operand lies along the sum, in rows that are whole pages."""
     if factor is None or factor.own < 0 or factor.buffer.strides[factor.shared] != 1:
@@ -237,11 +244,14 @@ def _panels(product: Product, tile: Blocking, machine: Machine, decide: Decide) 
 def _few_rows(product: Product, tile: Blocking, machine: Machine, decide: Decide) -> Blocking:
     """The right operand is read once, some of its rows at a time, which are whole pages."""
     readers, panels = -(-product.height // tile.height), product.width // tile.width
-    sums = readers * tile.height * tile.width * size_of(product)
-    columns = max(min(SUMS // sums, panels // (2 * machine.cores)), 1)
+    right: Right = "copied" if readers > READERS else "in place"
+    row = tile.width * size_of(product)
+    columns = SUMS // (readers * tile.height * row)
+    if right == "copied":  # rows as long as caches foresee them, in blocks that stay near
+        columns = min(columns, SUMS // 2 // (ROWS * row))
+    columns = max(min(columns, panels // (2 * machine.cores)), 1)
     options = among(columns, (1, 2, 4, 8, 16, 32), panels)
     columns = decide(f"panels of {product.columns} in a block", columns, options)
-    right: Right = "copied" if readers > READERS else "in place"
     far = product.width * product.depth * size_of(product) > FAR * machine.l2
     ahead = AHEAD if far and right == "in place" else 0
     ahead = decide(
@@ -271,7 +281,8 @@ def _blocks(product: Product, tile: Blocking, machine: Machine, decide: Decide) 
     columns = max(min(near // 5 // (rows * tile.height * tile.width * size), panels), 1)
     options = among(columns, (4, 8, 16, 32), panels)
     columns = decide(f"panels of {product.columns} in a block", columns, options)
-    return replace(tile, depth=depth, rows=rows, columns=columns, left=True, right="packed")
+    left = bool(decide(f"copy blocks of {product.rows}", 0, (0, 1)))
+    return replace(tile, depth=depth, rows=rows, columns=columns, left=left, right="packed")
 
 
 def _even(tiles: int, most: int, cores: int) -> int:

@@ -167,11 +167,17 @@ def test_the_walk_is_chosen_by_what_the_caches_hold() -> None:
     assert (few.walk, few.right) == ("panels", "copied")
     assert chosen(16, 200, 300).right == "in place"  # a panel is read twice only
     assert chosen(20, 200, 300, turned=True).right == "copied"
-    for large in (chosen(2000, 3000, 2000), chosen(1024, 1024, 1024)):  # its rows are pages apart
-        assert (large.walk, large.right, large.left) == ("blocks", "packed", True)
+    large = chosen(2000, 3000, 2000)
+    assert (large.walk, large.right) == ("blocks", "packed")
+    assert chosen(1024, 1024, 1024).walk == "panels"  # rows that are pages apart are no matter
     assert chosen(5000, 256, 10).rows > 1
     assert (chosen(16, 4096, 1024).depth, chosen(16, 4096, 1024).ahead) == (16, 32)
     assert chosen(64, 4096, 1024, turned=True).depth == 1024
+
+
+def test_panels_are_as_wide_as_cores_share_them_best() -> None:
+    assert chosen(1000, 1000, 1000).width == 48  # 20 panels
+    assert chosen(1024, 1024, 1024).width == 32  # 32 panels, where 21 would be 11 for one core
 
 
 def test_tiles_have_the_height_that_divides_few_rows() -> None:

@@ -22,7 +22,7 @@ OWN = 0.96  # of the peak, in tiles
 FEW, NARROW = 16, 16  # rows and columns up to which turned operands are multiplied as they lie
 LANES = 1.5  # cycles to add up the lanes of an element
 COPY, TURN = 2.0, 4.0  # cycles to copy a vector of the right operand, and to turn it
-BLOCKS = {4: 0.95, 8: 0.89}  # of the peak, where operands are beyond the caches, by element size
+BLOCKS = 0.95  # of the peak, where operands are beyond the caches
 
 SPREAD = 768 << 10  # bytes from which on loops over a matrix and a vector pay on all cores
 
@@ -73,7 +73,7 @@ def generated(p: Product, machine: Machine) -> float:
         cycles = p.rows * p.columns * (p.inner / lanes / OWN + LANES)
     else:
         beyond = max(p.right, p.rows * p.inner * p.size) > 4 * machine.l2
-        rate = BLOCKS[p.size] if beyond else OWN
+        rate = BLOCKS if beyond else OWN
         cycles = p.rows * p.inner * _whole(p.columns, lanes) / lanes / rate
         if p.turned or p.rows > FEW:
             cycles += p.inner * p.columns / lanes * (TURN if p.turned else COPY)
