@@ -21,7 +21,7 @@ WIDE = Machine("m", 64, 2, 32 << 10, 1 << 20, 32 << 20)
 FASTER = {
     Product(1, 512, 512, 512, 4): True,
     Product(1, 2048, 2048, 2048, 4): True,
-    Product(1, 2048, 2048, 2048, 8): False,
+    Product(1, 2048, 2048, 2048, 8): True,
     Product(1, 4, 1024, 1024, 4): True,
     Product(1, 1, 1024, 1024, 4): True,
     Product(1, 1, 256, 256, 4): False,
