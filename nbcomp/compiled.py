@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -169,11 +170,15 @@ class Compiled:
 
     @property
     def location(self) -> Location | None:
-        """Where the function is defined."""
+        """Where the function is defined; of a model of nbcomp's own layers, the first line of the
+        user's that is at work."""
         code = getattr(_written(self.function), "__code__", None)
-        if code is None:
-            return None
-        return Location(code.co_filename, code.co_firstlineno, function=self.name)
+        if code is not None:
+            return Location(code.co_filename, code.co_firstlineno, function=self.name)
+        places = [n.location for n in self.captured.nodes if n.location]
+        files = Counter(place.file for place in places).most_common(1)
+        lines = [place.line for place in places if place.file == files[0][0]]
+        return Location(files[0][0], min(lines), function=self.name) if files else None
 
     def text(self, level: str) -> str:
         """The whole program as "graph", "loop", "llvm" or "asm" text."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -18,10 +17,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nbcomp.compiled import Compiled, CompiledKernel, Regimes
+from nbcomp.compiled import Compiled, Regimes
 from nbcomp.conditions import Conditions
 from nbcomp.dispatch import dispatching
-from nbcomp.errors import NbcompError, PassError, ScheduleError, Unsupported
+from nbcomp.errors import NbcompError, PassError, Unsupported
 from nbcomp.frontend.location import here
 from nbcomp.frontend.result import Out, Tree, bind
 from nbcomp.frontend.trace import Capture, capture, signature_of
@@ -42,9 +41,8 @@ from nbcomp.graph.passes.recurrences import choose_recurrences
 from nbcomp.graph.passes.share import share
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.graph.passes.windows import choose_windows
-from nbcomp.loop.grammar import Kernel
-from nbcomp.lowering.program import LibraryStep, Part, Program, lower_groups, plan_memory
-from nbcomp.machine import Machine
+from nbcomp.lowering.program import lower_groups, plan_memory
+from nbcomp.making import make_kernels, summary, with_groups
 from nbcomp.openings import examples, of_types, tell, with_lengths
 from nbcomp.options import ENTRY, EVERYTHING, Options
 from nbcomp.planning import bytes_strides, held_inputs, plan_of, steps_of
@@ -58,8 +56,6 @@ from nbcomp.runtime.plan import (
     Source,
 )
 from nbcomp.runtime.pool import threads
-from nbcomp.schedule.database import recorded
-from nbcomp.schedule.default import schedule
 from nbcomp.target.base import Target
 from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
@@ -202,13 +198,11 @@ def _compile_capture(
     fused = _graph_passes(graph, trace, options)
     with trace.timed("lower"):
         lowered = lower_groups(fused, writes, rigid(captured.result))
-    distinct = _distinct(lowered)
-    _known(options, distinct)
-    made = _made(distinct, trace, options, target, _costliest(lowered, trace.shown.kernels))
+    made = make_kernels(lowered, trace, options, target)
     parts = [replace(p, kernel=made[p.kernel.name].kernel) if p.kernel else p for p in lowered]
     with trace.timed("memory plan"):
         program = plan_memory(fused, parts, writes, reuse=options.does("reuse"))
-    kernels = _with_groups(made, program)
+    kernels = with_groups(made, program)
     steps = tuple(steps_of(program, kernels, partial(_control, target)))
     compiled = tuple(kernels.values())
     plan = plan_of(captured, program, steps, compiled, results)
@@ -318,105 +312,9 @@ def _run(step: Callable[[G], R], graph: G, trace: Trace, done: list[str]) -> R:
     spent = time.perf_counter() - begin
     fusing = isinstance(graph, Graph)  # what is fused already brings its remarks along
     remarks = result.remarks if fusing and isinstance(result, FusedGraph) else ()
-    trace.record(Snapshot(step.__name__, "graph", _summary(step), result, spent, remarks))
+    trace.record(Snapshot(step.__name__, "graph", summary(step), result, spent, remarks))
     done.append(step.__name__)
     return result
-
-
-def _summary(step: Callable[..., Any]) -> str:
-    return (step.__doc__ or "").strip().split("\n")[0]
-
-
-def _distinct(parts: Sequence[Part]) -> dict[str, Kernel]:
-    """The kernels by their names, of which each means one kernel."""
-    found: dict[str, Kernel] = {}
-    for part in parts:
-        if part.kernel and found.setdefault(part.kernel.name, part.kernel) is not part.kernel:
-            raise PassError(f"two kernels of one program are called {part.kernel.name}")
-    return found
-
-
-def _known(options: Options, names: Collection[str]) -> None:
-    """Raise ScheduleError where a schedule is for a kernel that the program does not have."""
-    for name, _ in options.schedules:
-        if name not in names:
-            raise ScheduleError(f"no kernel {name}; the kernels are {', '.join(names)}")
-
-
-def _costliest(parts: Sequence[Part], most: int) -> set[str]:
-    """The names of the kernels whose calls touch the most memory."""
-    touched = Counter[str]()
-    for kernel in (p.kernel for p in parts if p.kernel and most):
-        touched[kernel.name] += sum(b.nbytes for b in kernel.buffers)
-    return {name for name, _ in touched.most_common(most)}
-
-
-def _made(
-    kernels: Mapping[str, Kernel],
-    trace: Trace,
-    options: Options,
-    target: Target,
-    shown: Collection[str],
-) -> dict[str, CompiledKernel]:
-    """Every kernel scheduled and compiled, by name; not yet with the groups that call it."""
-    scheduled: list[Kernel] = []
-
-    def in_turn() -> Iterator[Kernel]:
-        for kernel in kernels.values():
-            scheduled.append(_schedule(kernel, trace, options, target.machine))
-            yield scheduled[-1]
-        # LLVM is still at work on them: time to print what will be shown.
-        for snapshot in trace.snapshots if shown else ():
-            if not snapshot.kernel or snapshot.kernel in shown:
-                _ = snapshot.text
-
-    codes = target.compile_all(in_turn(), trace, shown)
-    each = zip(kernels.items(), scheduled, codes, strict=True)
-    return {name: CompiledKernel(name, (), k, made, code) for (name, k), made, code in each}
-
-
-def _schedule(kernel: Kernel, trace: Trace, options: Options, machine: Machine) -> Kernel:
-    """A kernel after its schedule, each step recorded."""
-    lowered = Snapshot("lower", "loop", "The group as loops.", kernel, 0.0, kernel=kernel.name)
-    trace.record(lowered)
-    if (written := options.schedule_of(kernel.name)) is not None:
-        return _in_steps(kernel, written.play(kernel), trace)
-    if options.does_whole("loop") and not kernel.written:
-        with trace.timed("schedule"):
-            played = recorded(kernel, machine)
-        if played:
-            return _in_steps(kernel, played, trace)
-    for step in schedule(options, kernel):
-        begin = time.perf_counter()
-        with trace.timed("schedule"):
-            kernel = step(kernel, machine)
-        spent = time.perf_counter() - begin
-        name, description = step.__name__, _summary(step)
-        trace.record(Snapshot(name, "loop", description, kernel, spent, kernel=kernel.name))
-    return kernel
-
-
-def _in_steps(kernel: Kernel, played: Iterable[tuple[Any, Kernel]], trace: Trace) -> Kernel:
-    """A kernel after a schedule that was written or found for it, each step recorded."""
-    begin = time.perf_counter()
-    with trace.timed("schedule"):
-        for step, made in played:
-            kernel = replace(made, notes=(*kernel.notes, str(step)))
-            spent, begin = time.perf_counter() - begin, time.perf_counter()
-            what = "A step of the schedule for this kernel, in place of the default one."
-            trace.record(Snapshot(str(step), "loop", what, kernel, spent, kernel=kernel.name))
-    return kernel
-
-
-def _with_groups(made: Mapping[str, CompiledKernel], program: Program) -> dict[str, CompiledKernel]:
-    """The kernels, each with the groups that it computes, in the order of the first of them."""
-    kernels: dict[str, CompiledKernel] = {}
-    for step in program.steps:
-        if not isinstance(step, LibraryStep):
-            name = step.kernel.name
-            known = kernels.get(name, made[name])
-            kernels[name] = replace(known, groups=(*known.groups, step.group))
-    return kernels
 
 
 def _control(target: Target, op: If | While) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import linecache
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -192,6 +192,13 @@ class Trace:
             yield
         finally:
             _heard.reset(token)
+
+    @contextmanager
+    def reworded(self, words: Callable[[Remark], Remark]) -> Iterator[None]:
+        """Put every `remark` made inside in other words."""
+        before = set(map(id, self.heard))
+        yield
+        self.heard[:] = [r if id(r) in before else words(r) for r in self.heard]
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

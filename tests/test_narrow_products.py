@@ -275,7 +275,7 @@ class Layer(nn.Module):
 
 
 def packed(compiled: Any) -> bool:
-    return any("is packed once" in r.reason for r in compiled.trace.remarks)
+    return any("packed once" in r.reason for r in compiled.trace.remarks)
 
 
 @needs_instructions

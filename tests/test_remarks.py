@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import nbcomp
+from nbcomp import nn
 from nbcomp.machine import host
 from nbcomp.record import Remark, Trace, remark
 
@@ -152,3 +154,69 @@ def test_why_an_operand_is_copied_names_who_reads_it() -> None:
     found(np.ones((400, 500)), np.ones((250, 60)))
     generated = "applied loops" in " ".join(f"{r.kind} {r.topic}" for r in found.compiled.explain())
     assert ("BLAS" in copies(found)) is not generated
+
+
+# ------------------------------------------------------------------------------- the user's words
+
+
+def network() -> Any:
+    layers = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())
+    head = nn.Sequential(nn.MaxPool2d(2), nn.Flatten(), nn.Linear(1024, 10))
+    return nn.Sequential(layers, head).eval()
+
+
+def test_layers_of_one_call_are_told_apart() -> None:
+    made = nbcomp.compile(network(), np.ones((2, 3, 16, 16), np.float32))
+    reasons = [r.reason for r in made.explain()]
+    assert any("nn.BatchNorm2d `0.1`" in r and "nn.BatchNorm2d `0.1`" in r for r in reasons)
+    assert any("nn.ReLU `0.2` and nn.MaxPool2d `1.0` are kept apart: a pool" in r for r in reasons)
+    assert not any("nbcomp.compile(" in r or "made" in r.split() for r in reasons)
+
+
+def test_an_expression_that_is_one_layer_is_said_as_it_is_written() -> None:
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            self.up, self.blocks = nn.Linear(20, 30), nn.Sequential(nn.Linear(30, 30), nn.Tanh())
+
+        def forward(self, x: Any) -> Any:
+            h = self.up(x)
+            return self.blocks(h)
+
+    made = nbcomp.compile(Own(), np.ones((40, 20), np.float32))
+    titles = {n.op.name: n.title for n in made.captured.nodes if n.inputs}
+    assert titles == {"linear": "nn.Linear `blocks.0`", "tanh": "nn.Tanh `blocks.1`"}
+    assert "`h`" in [n.title for n in made.captured.nodes]
+
+
+def test_values_without_a_name_are_told_by_their_expression() -> None:
+    def top(x: Any) -> Any:
+        return np.take_along_axis(x, np.argsort(-x, axis=1)[:, :5], axis=1)
+
+    made = nbcomp.compile(top, np.ones((50, 200), np.float32))
+    found = [r for r in made.explain() if "in steps of" in r.reason]
+    assert [r.reason.partition(" is read")[0] for r in found] == ["`np.argsort(-x, axis=1)`"]
+    assert found[0].hint == ""  # nobody could lay it out otherwise
+    assert not any(re.search(r"\bt\d+\b", r.reason) for r in made.explain())
+
+
+def test_a_loop_that_is_an_instruction_is_not_called_slow() -> None:
+    def narrow(a: Any, b: Any) -> Any:
+        return a.astype(np.int32) @ b.astype(np.int32)
+
+    a, b = np.ones((64, 256), np.int8), np.ones((256, 96), np.int8)
+    reasons = [r.reason for r in nbcomp.compile(narrow, a, b).explain()]
+    assert not any("one element at a time" in r for r in reasons)
+
+
+def test_only_what_the_caller_gives_could_be_laid_out_otherwise() -> None:
+    def flat(x: Any) -> Any:
+        return (x + 1).T.reshape(-1) * 2
+
+    def given(x: Any) -> Any:
+        return x.T.reshape(-1) * 2
+
+    hints = []
+    for function in (flat, given):
+        made = nbcomp.compile(function, np.ones((30, 40), np.float32))
+        hints += [r.hint for r in made.explain() if "counts on elements in C order" in r.reason]
+    assert [bool(h) for h in hints] == [False, True]

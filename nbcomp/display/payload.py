@@ -121,7 +121,9 @@ class _Payload:
         for level in kernel.levels:
             if kernel.number in self.view.detailed and not self.texts.spent:
                 texts[level] = self.text(kernel.listing(level), self.texts, 0.5)
-        facts = [("called", f"{kernel.calls} times")] if kernel.calls > 1 else []
+        facts = [("called", "once, and again when what it reads has changed")] * kernel.once
+        if kernel.calls > 1 and not kernel.once:
+            facts = [("called", f"{kernel.calls} times")]
         facts += [] if len(texts) == len(kernel.levels) else [("text", LEFT_OUT)]
         if "asm" in texts:
             facts += kernel.facts
@@ -129,7 +131,7 @@ class _Payload:
             self.provenance.append(_mapped(kernel))
         data: dict[str, Any] = {
             "name": kernel.name,
-            "kind": kernel.kind,
+            "kind": kernel.sort,
             "number": kernel.number,
             "operators": kernel.operators,
             "lines": kernel.lines,

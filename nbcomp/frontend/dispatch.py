@@ -315,8 +315,15 @@ def adopt(session: Session, array: Any) -> Tracer:
 
 
 def named(node: Node, location: Location | None) -> Node:
-    """The node, under the name of the variable it is assigned to."""
-    if node.name or location is None or node.location is not location or isinstance(node.op, Input):
+    """The node, under the name of the variable it is assigned to; a line that stands for several
+    layers gives one to none of them."""
+    if (
+        node.layer
+        or node.name
+        or location is None
+        or node.location is not location
+        or isinstance(node.op, Input)
+    ):
         return node
     name = target_name(location)
     return replace(node, name=name) if name else node

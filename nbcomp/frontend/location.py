@@ -25,6 +25,8 @@ from nbcomp.record import Location
 Span = tuple[int, int, int, int]  # line, column, end line, end column; columns count UTF-8 bytes
 
 NOTEBOOK = ("IPython", "ipykernel")
+_LAYERS = str(Path(__file__).parent.parent / "nn") + "/"
+_MACHINE = str(Path(__file__).parent / "bytecode") + "/"
 _LIBRARY = tuple(str(p) + "/" for p in (Path(__file__).parent.parent, Path(np.__file__).parent))
 
 
@@ -83,6 +85,18 @@ def user_frames(root: CodeType | None) -> Iterator[Running]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not root and not _is_notebooks(frame):
         if not _skipped(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def layer_frames() -> Iterator[FrameType]:
+    """The frames of nbcomp's own layers that the user's innermost frame has called, innermost
+    first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _skipped(frame.f_code.co_filename):
+        if frame.f_code.co_filename.startswith(_MACHINE):  # below it are the user's frames
+            return
+        if frame.f_code.co_filename.startswith(_LAYERS):
             yield frame
         frame = frame.f_back
 

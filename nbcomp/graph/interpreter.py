@@ -133,7 +133,7 @@ class Transformer(Interpreter):
         return value
 
     def run_node(self, node: Node) -> Any:
-        with at(node.location):
+        with at(node.location, node.layers):
             result: Node = super().run_node(node)
         if result is self.values.get(node) or not node.name or isinstance(result.op, Input):
             return result

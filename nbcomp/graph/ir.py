@@ -43,7 +43,8 @@ class Node:
 
     `weak` marks a Python number read at run time: a 0-d int64, float64 or bool whose dtype gives
     way to that of the arrays it meets (NEP 50).  `layers`: the user's modules that were at work
-    when it was captured, the outermost first, as "blocks.0: Block".
+    when it was captured, the outermost first, as "blocks.0: Block"; behind them a layer of
+    nbcomp's own, as "blocks.1: nn.Linear", where the user's line stands for several.
     """
 
     op: Op
@@ -59,12 +60,24 @@ class Node:
         """Shape of the result."""
         return self.type.shape
 
+    @property
+    def layer(self) -> str:
+        """The layer of nbcomp's own that it is a part of, where the user's line stands for several:
+        "nn.Linear `blocks.1`"."""
+        path, _, kind = self.layers[-1].rpartition(": ") if self.layers else ("", "", "")
+        if not kind.startswith("nn.") or not self.inputs:
+            return ""
+        return f"{kind} `{path}`" if path else f"`{kind}`"
+
     def __repr__(self) -> str:
         return f"<{self.name or self.op.name}: {self.type}>"
 
     @property
     def title(self) -> str:
-        """How a remark names it: the user's variable, else their expression, else the operator."""
+        """How a remark names it: the layer where the user's line stands for several, else the
+        user's variable, else their expression, else the operator."""
+        if self.layer:
+            return self.layer
         if self.name:
             return f"`{self.name}`"
         source = self.location.source().strip() if self.location else ""
@@ -172,11 +185,12 @@ def rewrite(graph: Graph, rule: Callable[[Node, tuple[Node, ...]], Node | None])
     """
     new: dict[Node, Node] = {}
     changed = False
-    outer = _location.set(None)
+    outer, around = _location.set(None), _layers.set(())
     try:
         for node in graph.nodes:
             inputs = tuple([new[i] for i in node.inputs])
             _location.set(node.location)
+            _layers.set(node.layers)
             result = rule(node, inputs)
             if result is None:
                 result = node if inputs == node.inputs else replace(node, inputs=inputs)
@@ -184,6 +198,7 @@ def rewrite(graph: Graph, rule: Callable[[Node, tuple[Node, ...]], Node | None])
             new[node] = result
     finally:
         _location.reset(outer)
+        _layers.reset(around)
     if not changed:
         return graph
     return Graph(

@@ -6,7 +6,8 @@ A kind of group is a subclass whose `body` writes the loops.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +32,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.loop.library import gemm_layout
 from nbcomp.lowering.elements import Elements, Index, broadcast_index
 from nbcomp.lowering.writer import Writer
-from nbcomp.record import remark
+from nbcomp.record import Remark, remark
 from nbcomp.sizes import among
 from nbcomp.types import DType, contiguous_strides
 
@@ -221,3 +222,18 @@ class GroupLowering:
 def _identifier(name: str) -> str:
     """A buffer name: the user's own, or t7 for the seventh node."""
     return f"t{name}" if name[:1].isdigit() else name
+
+
+def in_users_words(said: Remark, nodes: Mapping[str, Node]) -> Remark:
+    """A remark about a kernel, whose memories have these nodes' values, with the user's words for
+    what only `_identifier` has a name for; what such a value is like is no advice to the user."""
+
+    def word(found: re.Match[str]) -> str:
+        node = nodes.get(found[1])
+        return found[0] if node is None or node.name else node.title
+
+    reason = _NUMBERED.sub(word, said.reason)
+    return said if reason == said.reason else replace(said, reason=reason, hint="")
+
+
+_NUMBERED = re.compile(r"`?\b(t\d+)\b`?")

@@ -163,8 +163,8 @@ def _innermost(stage: Stmt) -> list[tuple[For, For | None]]:
             if _loops(stmt) and not any(isinstance(s, Call) for s in inside):
                 found.append((stmt, parent))
             return
-        if isinstance(stmt, For) and stmt.kind == "vector":
-            return  # whose lanes run what is inside, one iteration after another
+        if isinstance(stmt, For) and (stmt.kind == "vector" or stmt.instruction):
+            return  # whose lanes run what is inside, one iteration after another, or it is one step
         for s in inside:
             only = isinstance(stmt, For) and all(isinstance(x, For | Let) for x in inside)
             visit(s, stmt if only and isinstance(stmt, For) else None)

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import nbcomp
+from nbcomp import nn
 from nbcomp.display.bundle import Report
 from nbcomp.display.payload import MIME
 from nbcomp.display.view.places import Place, Places
 from nbcomp.display.view.remarks import merged
+from nbcomp.display.view.source import label
 from nbcomp.display.view.texts import FEW, Budget
-from nbcomp.display.view.view import DETAILED, MANY
+from nbcomp.display.view.view import DETAILED, MANY, view
 from nbcomp.origin import Line
 from nbcomp.record import Location, Remark
 
@@ -150,3 +152,25 @@ def test_of_many_kernels_the_costliest_are_shown() -> None:
     assert "multiply" in " ".join(detailed) or "concatenate" in " ".join(detailed)
     every = Report(nbcomp.compile(f, X), full=True)._repr_mimebundle_()[MIME]["kernels"]
     assert all(k["texts"] for k in every if k["kind"] != "library")
+
+
+def test_weights_that_are_packed_once_are_one_row_and_no_calls() -> None:
+    layers = [nn.Linear(64, 64) for _ in range(5)]
+    made = nbcomp.compile(nn.Sequential(*layers), np.ones((32, 64), np.float32))
+    shown = view(made)
+    once = [k for k in shown.kernels if k.once]
+    assert [(k.title, k.sort) for k in once] == [("pack_weights ×5", "library, once")]
+    assert "library" not in shown.title
+    packed = [r.reason for r in shown.remarks if r.topic == "layout"]
+    assert packed == ["the weights of nn.Linear `0` are packed once; 4 more like it"]
+    assert not any("pack_weights" in r.reason for r in shown.remarks)
+
+
+def test_the_source_of_a_model_of_layers_is_where_it_is_called() -> None:
+    model, x = nn.Sequential(nn.Linear(64, 64), nn.ReLU()), np.ones((32, 64), np.float32)
+    shown = view(nbcomp.compile(model, x)).source
+    assert shown is not None
+    assert [line.strip() for line in shown.lines] == [
+        "shown = view(nbcomp.compile(model, x)).source"
+    ]
+    assert {"one core", "generated"} & {label(m.mark, m.topic) for m in shown.marks}

@@ -68,7 +68,10 @@ def loop(word: str) -> Help | None:
     entries, source, _ = _table("loop")
     if word in entries:
         return Help(entries[word], source)
-    return machine(word) if word in INTRINSICS else operator(word)
+    return machine(_FORM.sub("", word)) if word in INTRINSICS else operator(word)
+
+
+_FORM = re.compile(r"(_su)?(_256)?$")  # the signed operand first, half a register
 
 
 @cache

@@ -131,7 +131,7 @@ def _kernels(view: View, max_lines: int) -> str:
 def _kernel(kernel: KernelRow, left: Budget, max_lines: int, view: View) -> str:
     colour = PALETTE[kernel.number % len(PALETTE)][0]
     mark = f'<span style="color:{colour}" aria-hidden="true">■</span>'
-    what = f"{mark} <b>{escape(kernel.title)}</b> · {escape(kernel.kind)}"
+    what = f"{mark} <b>{escape(kernel.title)}</b> · {escape(kernel.sort)}"
     about = f"{escape(kernel.operators)} {faint(kernel.lines)}"
     if not kernel.levels or kernel.number not in view.detailed or left.spent:
         return f'<p style="margin:2px 0 2px 16px">{what}: {about}</p>'

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from nbcomp.graph.ir import Graph, Node
-from nbcomp.graph.op import Constant, Input
+from nbcomp.graph.op import Constant, Input, is_kept
 from nbcomp.graph.passes.groups import Group
 
 LARGE_LAYER = 40  # nodes from which on a layer's own layers are shown in its place
@@ -38,8 +38,21 @@ class Cluster:
 
 
 def numbers(groups: Sequence[Group]) -> dict[str, int]:
-    """The number of each kernel, by name: that of the first of the groups it computes."""
-    return {group.name: k for k, group in reversed(list(enumerate(groups)))}
+    """The number of each kernel, by name: that of the first of the groups it computes.
+
+    Calls of one library routine whose results are kept are as one.
+    """
+    first = {_shown_as(group): k for k, group in reversed(list(enumerate(groups)))}
+    return {group.name: first[_shown_as(group)] for group in groups}
+
+
+def _shown_as(group: Group) -> str:
+    return group.nodes[0].op.name if is_once(group) else group.name
+
+
+def is_once(group: Group) -> bool:
+    """Whether a group is computed once and kept, as packed weights are, not at every call."""
+    return all(is_kept(n.op, n.inputs) for n in group.nodes)
 
 
 def kernels(groups: Sequence[Group]) -> list[Cluster]:

@@ -83,7 +83,7 @@ def history_lines(view: View, width: int) -> list[str]:
 
 def kernels_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:
     """Name, kind, operators and source lines of each kernel."""
-    rows = [(k.title, k.kind, k.lines, k.operators) for k in view.kernels]
+    rows = [(k.title, k.sort, k.lines, k.operators) for k in view.kernels]
     return table(rows, width, wrap=True, ink=ink, bold=0)
 
 

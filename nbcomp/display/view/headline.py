@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from nbcomp.display.picture.clusters import is_once
 from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.reads import Compiled
 from nbcomp.display.view.words import count, ratio_words, scaled_words, seconds, ulp_words
@@ -48,11 +49,11 @@ def title(compiled: Compiled) -> str:
     total = operators(compiled.captured.nodes).total()
     made = len(compiled.kernels)
     own = {kernel.name for kernel in compiled.kernels}
-    others = [group for group in compiled.groups if group.name not in own]
+    others = [group for group in compiled.groups if group.name not in own and not is_once(group)]
     calls = [routine for group in others for routine in _routines(group.nodes) or ["numpy"]]
     for kernel in compiled.kernels:
-        once = [s.fn for s in walk(kernel.kernel.stages) if isinstance(s, Call)]
-        calls += once * len(kernel.groups)
+        each = [s.fn for s in walk(kernel.kernel.stages) if isinstance(s, Call)]
+        calls += each * len(kernel.groups)
     names = ", ".join(dict.fromkeys(calls))
     library = f", with {count(len(calls), 'library call')} ({names})" if calls else ""
     run = sum(len(kernel.groups) for kernel in compiled.kernels)

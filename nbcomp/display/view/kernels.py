@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 
 from nbcomp.display.listing import commented
-from nbcomp.display.picture.clusters import numbers
+from nbcomp.display.picture.clusters import is_once, numbers
 from nbcomp.display.view.headline import operators, title
 from nbcomp.display.view.reads import Compiled, CompiledKernel
 from nbcomp.display.view.words import called
@@ -24,7 +24,8 @@ LEVELS = {"loop": "loop IR", "llvm": "LLVM IR", "asm": "assembly"}
 class KernelRow:
     """One kernel: what a call computes, from which lines, and its text at each of its levels.
 
-    number: that of the first group it computes.
+    number: that of the first group it computes.  once: it runs when something it reads has changed,
+    not at every call.
     """
 
     name: str
@@ -35,6 +36,7 @@ class KernelRow:
     levels: tuple[str, ...]
     cost: int  # bytes of all that its calls touch, to compare kernels by
     calls: int
+    once: bool
     bulk: int  # characters its machine code was made from
     listing: Callable[[str], Listing] = field(compare=False)
     begin: Callable[[Executor], None] = field(compare=False)  # to make its texts
@@ -43,6 +45,11 @@ class KernelRow:
     def title(self) -> str:
         """Its name, and how often it is called."""
         return called(self.name, self.calls)
+
+    @property
+    def sort(self) -> str:
+        """What kind of kernel it is."""
+        return f"{self.kind}, once" if self.once else self.kind
 
     def text(self, level: str) -> str:
         """The whole text at a level."""
@@ -67,7 +74,7 @@ def _lines(nodes: Sequence[Node]) -> str:
 
 def done_words(compiled: Compiled) -> str:
     """What was made of a function, in a line: its kernels, and what each computes."""
-    rows = [f"{k.title} ({k.kind}): {k.operators}" for k in kernel_rows(compiled)]
+    rows = [f"{k.title} ({k.sort}): {k.operators}" for k in kernel_rows(compiled)]
     return f"{title(compiled)}: {'; '.join(rows)}" if rows else title(compiled)
 
 
@@ -77,9 +84,10 @@ def kernel_rows(compiled: Compiled, before: int = 0) -> list[KernelRow]:
     before: how many groups come before, in other parts of the function.
     """
     by_name = {kernel.name: kernel for kernel in compiled.kernels}
-    calls = Counter(group.name for group in compiled.groups)
+    number_of = numbers(compiled.groups)
+    calls = Counter(number_of[group.name] for group in compiled.groups)
     rows = []
-    for number in sorted(numbers(compiled.groups).values()):
+    for number in sorted(set(number_of.values())):
         group = compiled.groups[number]
         kernel = by_name.get(group.name)
         found = operators(group.nodes)
@@ -88,12 +96,13 @@ def kernel_rows(compiled: Compiled, before: int = 0) -> list[KernelRow]:
             KernelRow(
                 name=group.name,
                 kind=group.kind,
+                once=is_once(group),
                 number=before + number,
                 operators=words,
                 lines=_lines([n for n in group.nodes if not isinstance(n.op, (Input, Constant))]),
                 levels=tuple(LEVELS) if kernel else (),
-                cost=_touched(kernel) * calls[group.name] if kernel else 0,
-                calls=calls[group.name],
+                cost=_touched(kernel) * calls[number] if kernel else 0,
+                calls=calls[number],
                 bulk=kernel.code.bulk if kernel else 0,
                 listing=cache(partial(kernel_listing, kernel)) if kernel else _no_text,
                 begin=kernel.code.begin if kernel else _no_work,

@@ -23,7 +23,8 @@ class RemarkRow:
 
 
 def merged(remarks: Iterable[Remark]) -> list[Remark]:
-    """Remarks of one line that differ only in the number of a kernel, as one: layers are alike."""
+    """Remarks of one line that differ only in the number of a kernel or a layer, as one: layers are
+    alike."""
     alike: dict[tuple[object, ...], list[Remark]] = {}
     for r in remarks:
         where = (r.location.file, r.location.line) if r.location else ()
@@ -32,7 +33,7 @@ def merged(remarks: Iterable[Remark]) -> list[Remark]:
     return [_one(found) for found in alike.values()]
 
 
-_NUMBER = re.compile(r"(?<=\w)_\d+\b")
+_NUMBER = re.compile(r"(?<=\w)_\d+\b|(?<=[`.])\d+(?=[`.])")
 
 
 def _one(found: list[Remark]) -> Remark:

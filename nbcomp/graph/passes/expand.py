@@ -27,7 +27,7 @@ def expand(graph: Graph) -> Graph:
 def _expanded(node: Node, known: set[Node]) -> Node:
     """The node's expansion, down to operators that are not composite, under the node's name."""
     assert isinstance(node.op, Composite)
-    with at(node.location):
+    with at(node.location, node.layers):
         result = node.op.expand(*node.inputs)
     done: dict[Node, Node] = {}
     for n in topological([result], known):

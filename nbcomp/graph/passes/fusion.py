@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from nbcomp.graph.control import Result
 from nbcomp.graph.ir import Graph, Node, told_apart
-from nbcomp.graph.op import Contract, Windowed
+from nbcomp.graph.op import Contract, Windowed, is_kept
 from nbcomp.graph.passes import attention, bands
 from nbcomp.graph.passes.drafts import Draft, Drafts
 from nbcomp.graph.passes.groups import FusedGraph, Group, kernel_name
@@ -111,6 +111,8 @@ class _Fuser:
 
     def refuse(self, node: Node, producer: Draft, why: str) -> None:
         last = max(producer.nodes, key=self.drafts.bit.__getitem__)
+        if is_kept(last.op, last.inputs):  # another remark says so
+            return
         first, second = told_apart(last, node)
         reason = f"{first} and {second} are kept apart: {why}"
         made = Remark("missed", "fusion", reason, node.location, HINTS.get(why, ""))

@@ -100,7 +100,7 @@ class _Layout:
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
-            with at(node.location):
+            with at(node.location, node.layers):
                 made = self.with_channels_last(node)
                 if made is not None:
                     made = replace(made, name=node.name)
@@ -119,7 +119,7 @@ class _Layout:
             image = self.last[node]
             rank = len(image.shape)
             space = tuple(range(1, rank - 1))
-            with at(node.location):
+            with at(node.location, node.layers):
                 if all(image.shape[k] == 1 for k in space):
                     flat = _view("squeeze", image, space)
                     self.new[node] = _view("expand_dims", flat, tuple(range(2, rank)))

@@ -27,6 +27,12 @@ APART = {
 }
 
 
+def _what(draft: Draft, otherwise: str = "matrix product") -> str:
+    """What the loops of a product, or others like it, compute."""
+    names = " ".join(n.op.name for n in draft.nodes if isinstance(n.op, Windowed))
+    return "convolution" if "conv" in names else "pool" if "window" in names else otherwise
+
+
 class Legality:
     """Judges pairs of groups of a graph that is being fused."""
 
@@ -38,10 +44,10 @@ class Legality:
         for kind, why in APART.items():
             if kind in (producer.kind, draft.kind):
                 return why
-        if producer.kind == "contract":
-            return "the product is needed whole first"  # may join at the end (`absorb_contracts`)
+        if producer.kind == "contract":  # may join at the end (`absorb_contracts`)
+            return f"the {_what(producer, 'product')} is needed whole first"
         if draft.kind == "contract":
-            return "a matrix product reads its operands from memory"
+            return f"a {_what(draft)} reads its operands from memory"
         if producer.kind == "pieces":
             return "it is put together from parts, which are written first"
         if self.drafts.cyclic(draft, producer):

@@ -51,7 +51,8 @@ def materialise(graph: Graph) -> Graph:
         new = tuple(_copy(i) if need else i for i, need in zip(inputs, needs, strict=True))
         for read in (i for i, need in zip(inputs, needs, strict=True) if need):
             why, hint = _why_whole(node)
-            remark("missed", "copy", f"{read.title} is copied: {why}", node.location, hint)
+            what = f"{read.title} is copied: {why}"
+            remark("missed", "copy", what, node.location, hint if _given(read) else "")
         return apply(node.op, *new, name=node.name)
 
     body = _donated(rewrite(graph, rule))
@@ -96,8 +97,15 @@ def storage(node: Node) -> Node:
     return node
 
 
+def _given(node: Node) -> bool:
+    """Whether the caller could have laid it out otherwise."""
+    while isinstance(node.op, View):
+        node = node.inputs[0]
+    return isinstance(node.op, Input)
+
+
 def _copy(node: Node) -> Node:
-    with at(node.location):
+    with at(node.location, node.layers):
         return apply(Copy(), node, name=node.name)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from nbcomp.graph.ir import Graph, Node, told_apart
-from nbcomp.graph.op import Contract, Library, View
+from nbcomp.graph.op import Contract, Library, View, is_kept
 from nbcomp.graph.passes.groups import Group
 from nbcomp.record import Remark
 from nbcomp.sizes import hint
@@ -21,7 +21,7 @@ def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:
     """The remarks about all groups, in order."""
     for group in groups:
         if group.kind == "library":
-            yield from (_library(n) for n in group.nodes if not _brought(n))
+            yield from (_library(n) for n in group.nodes if not _spoken_of(n))
             continue
         if group.kind == "control":
             continue
@@ -31,9 +31,10 @@ def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:
                 yield from _stored(graph, group, node)
 
 
-def _brought(node: Node) -> bool:
-    """Whether somebody brought the library along, whose call has been spoken of."""
-    return isinstance(node.op, Library) and node.op.brought
+def _spoken_of(node: Node) -> bool:
+    """Whether another remark is about the call: of a library that was brought along, or of what is
+    made once."""
+    return isinstance(node.op, Library) and (node.op.brought or is_kept(node.op, node.inputs))
 
 
 def _library(node: Node) -> Remark:

@@ -41,7 +41,8 @@ def pack_products(graph: Graph) -> Graph:
         x, packed = made.inputs
         (weight,) = packed.inputs
         packed = known.setdefault((weight, packed.op), packed)
-        remark("applied", "layout", f"{weight.title} is packed once", node.location)
+        reason = f"the weights of {node.title} are packed once"
+        remark("applied", "layout", reason, node.location)
         return replace(made, inputs=(x, packed), name=node.name)
 
     return rewrite(graph, rule)

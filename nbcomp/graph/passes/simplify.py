@@ -66,11 +66,7 @@ def cse(graph: Graph) -> Graph:
             if not isinstance(node.op, Constant):
                 places.setdefault(seen[key], []).append(node.location)
             return seen[key]
-        kept = (
-            node
-            if inputs == node.inputs
-            else Node(node.op, inputs, node.type, node.location, node.name, node.weak)
-        )
+        kept = node if inputs == node.inputs else replace(node, inputs=inputs)
         seen[key] = kept
         return kept
 
