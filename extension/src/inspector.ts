@@ -50,12 +50,12 @@ export class Inspector {
 
 /** How to begin, and what each colour stands for. */
 function overview(kernels: readonly Kernel[]): Node[] {
-  const row = ({ name, number, kind, operators = '', lines = '' }: Kernel): HTMLElement =>
+  const row = ({ name, number, kind, operators = '', lines = '', calls = 1 }: Kernel): HTMLElement =>
     h(
       'li',
       {},
       swatch(number),
-      h('span', {}, h('b', {}, visible(name)), h('span', { class: 'nbx-faint' }, visible(` ${kind} · ${[operators, lines].filter(Boolean).join(' · ')}`)))
+      h('span', {}, h('b', {}, visible(calls > 1 ? `${name} ×${calls}` : name)), h('span', { class: 'nbx-faint' }, visible(` ${kind} · ${[operators, lines].filter(Boolean).join(' · ')}`)))
     );
   const rest = kernels.length - LISTED;
   return [

@@ -124,12 +124,13 @@ class _Payload:
         facts = [("called", "once, and again when what it reads has changed")] * kernel.once
         if kernel.calls > 1 and not kernel.once:
             facts = [("called", f"{kernel.calls} times")]
+        often = {"calls": kernel.calls} if kernel.calls > 1 else {}
         facts += [] if len(texts) == len(kernel.levels) else [("text", LEFT_OUT)]
         if "asm" in texts:
             facts += kernel.facts
             self.kinds.update((line.kind, None) for line in kernel.listing("asm"))
             self.provenance.append(_mapped(kernel))
-        data: dict[str, Any] = {
+        data: dict[str, Any] = often | {
             "name": kernel.name,
             "kind": kernel.sort,
             "number": kernel.number,

@@ -96,7 +96,7 @@ def told_apart(first: Node, second: Node) -> tuple[str, str]:
     if all(lines) and lines[0] != lines[1]:
         return f"{one} of line {lines[0]}", f"{other} of line {lines[1]}"
     if first.layers and second.layers and first.layers != second.layers:
-        return f"{one} in {_layer(first)}", f"{other} in {_layer(second)}"
+        return f"{one} in `{_layer(first)}`", f"{other} in `{_layer(second)}`"
     if first.op.name != second.op.name:
         return f"{one} ({first.op.name})", f"{other} ({second.op.name})"
     return one, f"the next {other}"

@@ -166,6 +166,28 @@ def test_weights_that_are_packed_once_are_one_row_and_no_calls() -> None:
     assert not any("pack_weights" in r.reason for r in shown.remarks)
 
 
+def test_what_is_said_of_every_layer_is_said_once() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            self.norm, self.up = nn.LayerNorm(64), nn.Linear(64, 64)
+
+        def forward(self, x: Any) -> Any:
+            return x + self.up(self.norm(x))
+
+    shown = view(
+        nbcomp.compile(nn.Sequential(*[Block() for _ in range(6)]), X.repeat(5, 1)[:, :64])
+    )
+    stored = [r.reason for r in shown.remarks if r.topic == "store" and " in `" in r.reason]
+    assert len(stored) == 1
+    assert "in `0` is stored" in stored[0]
+    assert stored[0].endswith("4 more like it")
+    data = Report(
+        nbcomp.compile(nn.Sequential(*[Block() for _ in range(6)]), X.repeat(5, 1)[:, :64])
+    )
+    kernels = data._repr_mimebundle_()[MIME]["kernels"]
+    assert max(k.get("calls", 1) for k in kernels if "once" not in k["kind"]) >= 4
+
+
 def test_the_source_of_a_model_of_layers_is_where_it_is_called() -> None:
     model, x = nn.Sequential(nn.Linear(64, 64), nn.ReLU()), np.ones((32, 64), np.float32)
     shown = view(nbcomp.compile(model, x)).source
