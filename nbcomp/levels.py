@@ -162,9 +162,9 @@ class _Memory:
             result = step.node.op.reference(*inputs)
         results = result if isinstance(step.node.op, Control) else (result,)
         for (slot, t), value in zip(step.outputs, results, strict=True):
-            if slot not in self.slots:
-                self.slots[slot] = np.zeros(max(t.nbytes, 1), np.uint8)
-            self.slots[slot][: t.nbytes] = np.frombuffer(np.asarray(value).tobytes(), np.uint8)
+            strides = self.layouts.get(slot, contiguous_strides(t.shape))
+            step_bytes = tuple(s * t.dtype.itemsize for s in strides)
+            self.view(slot, t.dtype, t.shape, step_bytes)[...] = value
 
     def output(self, slot: int, t: Any) -> Any:
         """A copy of an output."""

@@ -35,6 +35,7 @@ from nbcomp.graph.passes.in_place import in_place
 from nbcomp.graph.passes.layout import choose_layout
 from nbcomp.graph.passes.materialise import materialise
 from nbcomp.graph.passes.narrow import narrow_products, round_products
+from nbcomp.graph.passes.orders import copied_in_order
 from nbcomp.graph.passes.packing import pack_products
 from nbcomp.graph.passes.products import call_products, choose_products, generate_products
 from nbcomp.graph.passes.recurrences import choose_recurrences
@@ -189,7 +190,7 @@ def _compile_capture(
         _check_open(captured.graph, target)
     results = results_of(captured)
     writes = native_writes(captured) if results else {}
-    graph = in_place(_with_strides(captured), writes)
+    graph = copied_in_order(in_place(_with_strides(captured), writes), captured.orders)
     trace.record(
         Snapshot(
             "capture", "graph", "The program as it was traced.", graph, trace.seconds["capture"]
@@ -197,7 +198,7 @@ def _compile_capture(
     )
     fused = _graph_passes(graph, trace, options)
     with trace.timed("lower"):
-        lowered = lower_groups(fused, writes, rigid(captured.result))
+        lowered = lower_groups(fused, writes, rigid(captured.result), captured.orders)
     made = make_kernels(lowered, trace, options, target)
     parts = [replace(p, kernel=made[p.kernel.name].kernel) if p.kernel else p for p in lowered]
     with trace.timed("memory plan"):

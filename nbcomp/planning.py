@@ -173,7 +173,8 @@ def steps_of(
             if step.kept:
                 continue
             native = isinstance(step.node.op, External) and step.node.op.c
-            yield _foreign_step(step, native) if native else _host_step(step, control)
+            made = _foreign_step(step, native) if native else None
+            yield made or _host_step(step, control, program)
             continue
         stages = kernels[step.kernel.name].code.stages
         for n, stage in enumerate(stages):
@@ -202,9 +203,12 @@ def _view(slot: int, buffer: Buffer) -> tuple[int, DType, tuple[int, ...], tuple
     return slot, buffer.dtype, buffer.shape, tuple(s * size for s in buffer.strides)
 
 
-def _host_step(step: LibraryStep, control: Control) -> HostStep:
+def _host_step(step: LibraryStep, control: Control, program: Program) -> HostStep:
     inputs = tuple((slot, t.dtype, t.shape, strides) for slot, t, strides in step.inputs)
-    outputs = tuple((slot, t.dtype, t.shape, bytes_strides(t)) for slot, t in step.outputs)
+    outputs = tuple(
+        (slot, t.dtype, t.shape, _layout(program, slot, t) or bytes_strides(t))
+        for slot, t in step.outputs
+    )
     op = _fixed(step.node.op)
     if isinstance(op, If | While):
         return HostStep(control(op), inputs, outputs, op.name)

@@ -354,7 +354,14 @@ def elementwise(layouts: Sequence[Any], shape: Shape, dtype: DType) -> Any:
     made = iterator.operands[-1]
     if not sizes.is_open(shape):
         return made
-    order = sorted(range(len(shape)), key=lambda k: (-made.strides[k], k))
+    return in_order(sorted(range(len(shape)), key=lambda k: (-made.strides[k], k)), shape, dtype)
+
+
+def in_order(order: Sequence[int], shape: Shape, dtype: DType) -> Any:
+    """An array whose axes lie in this order in memory, outermost first, or what stands for it."""
+    if not sizes.is_open(shape):
+        turned = np.empty([shape[k] for k in order], dtype)
+        return turned.transpose(np.argsort(order))
     strides: list[Any] = [0] * len(shape)
     step: Any = dtype.itemsize
     for k in reversed(order):

@@ -16,18 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp import shapes
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.function_kinds import (
     HINTS,
     LIKE_ANOTHER,
     NAMED_RESULTS,
-    ODD_LAYOUT,
-    PRODUCTS,
     PYTHON_BOOLS,
     TAKES_NUMBERS,
     ZERO_D_ARRAYS,
 )
+from nbcomp.frontend.layouts import layout_of
 from nbcomp.frontend.location import here, target_name
 from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.session import Session, attributed
@@ -145,7 +143,7 @@ def _ufunc(
     nodes = [lower(session, a) for a in args]
     options = {k: lower(session, v) for k, v in kwargs.items()}
     if not outs:
-        return wrap(session, NUMPY[fn].trace(*nodes, **options), fn, args, location)
+        return wrap(session, NUMPY[fn].trace(*nodes, **options), fn, args, {}, location)
     if fn.signature is not None and len(outs) == 1:  # of a product of matrices
         return _function(session, fn, args, {**kwargs, "out": outs[0]}, location)
     if len(outs) > 1:
@@ -219,7 +217,7 @@ def _function(
     options = {k: lower(session, v) for k, v in kwargs.items()}
     result = NUMPY[function].trace(*nodes, **options)
     if out is None:
-        return wrap(session, result, function, args, location)
+        return wrap(session, result, function, args, kwargs, location)
     target = adopt(session, out)
     if result.shape != target.shape or not np.can_cast(
         result.type.dtype, target.dtype, "same_kind"
@@ -337,15 +335,21 @@ def fresh(session: Session, node: Node, scalar: bool = False, **layout: Any) -> 
 
 
 def wrap(
-    session: Session, result: Any, function: Any, args: tuple[Any, ...], location: Location | None
+    session: Session,
+    result: Any,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    location: Location | None,
+    place: int | None = None,
 ) -> Any:
     """New arrays for what an operator gave: a node, or a list or tuple of them."""
     if isinstance(result, list | tuple):
-        parts = [wrap(session, r, function, args, None) for r in result]
+        parts = [wrap(session, r, function, args, kwargs, None, k) for k, r in enumerate(result)]
         return _named_result(function)(*parts) if function in NAMED_RESULTS else type(result)(parts)
     if not isinstance(result, Node):
         return result
-    layout, certain = _layout(result, function, args)
+    layout, certain = layout_of(result, function, args, kwargs, place)
     node = named(result, location)
     made = fresh(session, node, function not in ZERO_D_ARRAYS, layout=layout, certain=certain)
     made._python = bool if function in PYTHON_BOOLS else None
@@ -356,35 +360,6 @@ def wrap(
 def _named_result(function: Any) -> Any:
     """The named tuple a function returns."""
     return type(function(np.eye(1)))
-
-
-def _layout(node: Node, function: Any, args: tuple[Any, ...]) -> tuple[Any, bool]:
-    """How NumPy lays the result out (None: row-major), and whether that is certain."""
-    operands = [a for a in _arrays(args) if a.ndim]
-    if len(node.shape) < 2:
-        return None, True
-    if all(_row_major(a) for a in operands):
-        return None, function not in ODD_LAYOUT
-    if function in PRODUCTS and len(node.shape) == 2:
-        return None, True
-    elementwise = isinstance(function, np.ufunc) and function.signature is None
-    if not elementwise and function is not np.where:
-        return None, False
-    layouts = [a._place.layout if type(a) is Tracer else a for a in operands]
-    known_layout = all(a._place.storage.certain for a in operands if type(a) is Tracer)
-    return shapes.elementwise(layouts, node.shape, node.type.dtype), known_layout
-
-
-def _row_major(array: Any) -> bool:
-    return array._place.row_major if type(array) is Tracer else bool(array.flags.c_contiguous)
-
-
-def _arrays(value: Any) -> list[Any]:
-    if type(value) is Tracer or isinstance(value, np.ndarray):
-        return [value]
-    if isinstance(value, list | tuple):
-        return [a for v in value for a in _arrays(v)]
-    return []
 
 
 def constants(session: Session, result: Any) -> Any:

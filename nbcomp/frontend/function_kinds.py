@@ -47,6 +47,16 @@ ODD_LAYOUT = {
     np.logspace,
     np.geomspace,
 }
+# Functions whose layout is not asked for: values of their arguments are lengths, places or choices.
+BY_VALUE = {
+    np.bincount,
+    np.histogram,
+    np.unravel_index,
+    np.interp,
+    np.select,
+    np.piecewise,
+    np.choose,
+}
 
 # Functions that make an array of the class of another.
 LIKE_ANOTHER = {np.zeros_like, np.ones_like, np.full_like, np.empty_like}

@@ -21,7 +21,7 @@ from nbcomp.frontend.objects import source_of
 from nbcomp.frontend.result import Chosen, Out, Own, Record, Static, Tree, Varied, ViewOf, choice
 from nbcomp.frontend.selection import Selection, refusal
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.storage import Storage
+from nbcomp.frontend.storage import Storage, memory_order
 from nbcomp.frontend.tracer import STANDS_IN, MixedBool, Tracer
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Input, Op
@@ -50,6 +50,7 @@ Remade = Callable[[Any, Callable[[Any], Tree]], Tree | None]
 
 class Outputs:
     """Collects the outputs of one graph.  nodes: in order.  scalars: which are NumPy scalars.
+    orders: the axes of an output, outermost in memory first, where NumPy's layout is known.
 
     remade: gives the tree of what no function returns but a running program has; None if it cannot.
     """
@@ -61,6 +62,7 @@ class Outputs:
         self.session, self.lifter = session, lifter
         self.nodes: list[Node] = []
         self.scalars: set[int] = set()
+        self.orders: dict[int, tuple[int, ...]] = {}
         # Leaves and containers by the id of the object they stand for, which is kept alive.
         self._made: dict[int, tuple[Any, Tree]] = {}
         self._bases: dict[int, tuple[Out, tuple[Op, ...]]] = {}  # outputs that are whole storages
@@ -218,7 +220,10 @@ class Outputs:
         if any(base.read is not None for base in bases):
             raise self._unclear()
         if places == 1 and not read_only:
-            return Out(self.add(place.read()))
+            index = self.add(place.read())
+            if storage.certain:
+                self.orders[index] = memory_order(place)
+            return Out(index)
         base, turned = self._base(storage)
         return ViewOf(base, turned + place.views) if place.derived or turned else base
 

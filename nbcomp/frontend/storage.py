@@ -200,6 +200,19 @@ class Place:
         return bool(self.layout.flags.writeable)
 
 
+def memory_order(place: Place) -> tuple[int, ...]:
+    """The axes, outermost in memory first, as NumPy lays the array out."""
+    plain = tuple(range(len(place.storage.node.shape)))
+    if not place.views and place.row_major:
+        return plain
+    layout = place.layout
+    long = [k for k, n in enumerate(layout.shape) if n != 1]
+    order = sorted(long, key=lambda k: -abs(layout.strides[k]))
+    if order == long:
+        return tuple(range(len(layout.shape)))
+    return (*(k for k, n in enumerate(layout.shape) if n == 1), *order)
+
+
 def overlaps_itself(array: Array) -> bool:
     """Whether two elements of the array may be one piece of memory (never wrongly False)."""
     reach = array.itemsize

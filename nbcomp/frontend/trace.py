@@ -10,8 +10,8 @@ from __future__ import annotations
 import inspect
 import operator
 import types
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,8 @@ class Capture:
     scalars.  writes: the caller's arrays that the function changes, with the output that is their
     new content, to be copied after all outputs are computed.  disjoint: pairs of guards whose
     arrays must not overlap.  frozen: where a value of the example decided.  sizes: what is assumed
-    about lengths that are open.
+    about lengths that are open.  orders: the axes of an output, outermost in memory first, where
+    NumPy's layout of it is known.
     """
 
     graph: Graph
@@ -61,6 +62,7 @@ class Capture:
     remarks: tuple[Remark, ...] = ()
     frozen: tuple[CaptureError, ...] = ()
     sizes: Conditions | None = None
+    orders: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def single(self) -> bool:
@@ -231,6 +233,7 @@ def finish(
         (*session.remarks, *session.unrolled.remarks()),
         tuple(session.freezes),
         session.conditions.copy() if session.sizes and session.conditions else None,
+        outputs.orders,
     )
 
 

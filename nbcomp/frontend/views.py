@@ -16,6 +16,7 @@ import numpy as np
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.converted import check_element, converted
 from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
+from nbcomp.frontend.layouts import layout_of, layout_of_item
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known, symbol
 from nbcomp.frontend.selection import Selection, selected
@@ -136,7 +137,8 @@ def _einsum(session: Session, subscripts: Any, *operands: Any, **options: Any) -
     nodes = [lower(session, known(o)) for o in operands]
     out = options.pop("out", None)
     result = NUMPY[np.einsum].trace(lower(session, subscripts), *nodes, **options)
-    made = fresh(session, named(result, here()), scalar=True, certain=len(result.shape) < 2)
+    layout, certain = layout_of(result, np.einsum, (subscripts, *operands), options)
+    made = fresh(session, named(result, here()), scalar=True, layout=layout, certain=certain)
     if out is None:
         return made
     session.call(np.copyto, (out, made), {})
@@ -351,7 +353,7 @@ def _is_run_time_mask(index: Any, shape: tuple[int, ...]) -> bool:
 @handles(operator.getitem)
 def _getitem(session: Session, x: Tracer, index: Any) -> Any:
     run_time_view = not x._scalar and _is_run_time_view(index, len(x.shape))
-    index = _static(session, index)
+    asked_for, index = index, _static(session, index)
     entries = index if isinstance(index, tuple) else (index,)
     base = read(x)
     if _is_run_time_mask(index, base.shape):
@@ -360,9 +362,10 @@ def _getitem(session: Session, x: Tracer, index: Any) -> Any:
     if not _is_basic(entries):
         if run_time_view:
             return _run_time_view(session, x, named(node, here()), index)
-        certain = not node.shape or len(node.shape) < 2
+        given = asked_for if isinstance(asked_for, tuple) else (asked_for,)
+        layout, certain = layout_of_item(node, x, given)
         scalar = not any(i is Ellipsis for i in entries)
-        return fresh(session, named(node, here()), scalar, certain=certain)
+        return fresh(session, named(node, here()), scalar, layout=layout, certain=certain)
     if _whole(entries, len(base.shape)):
         return fresh(session, node, scalar=True)
     if x._scalar:

@@ -38,6 +38,11 @@ from nbcomp.types import DType, contiguous_strides
 
 AXES = "ijklmnpq"
 
+# Results that may have any memory order: the axes as NumPy lays them out, outermost first, or None
+# where that is not known.
+Orders = Mapping[Node, tuple[int, ...] | None]
+Layouts = dict[Node, tuple[int, ...]]  # strides, in elements, of what is not in C order
+
 
 @dataclass(frozen=True)
 class Lowered:
@@ -47,11 +52,21 @@ class Lowered:
     nodes: tuple[Node | None, ...]
 
 
+def strides_in(shape: tuple[int, ...], order: Sequence[int] | None) -> tuple[int, ...]:
+    """The strides, in elements, of an array whose axes lie in this order, outermost first."""
+    strides, step = [0] * len(shape), 1
+    for k in reversed(range(len(shape)) if order is None else order):
+        strides[k] = step
+        step *= max(shape[k], 1)
+    return tuple(strides)
+
+
 class GroupLowering:
     """One group becoming a kernel."""
 
-    def __init__(self, group: Group, names: dict[Node, str], free: set[Node]) -> None:
+    def __init__(self, group: Group, names: dict[Node, str], free: Orders) -> None:
         self.group, self.names, self.free = group, names, free
+        self.laid: Layouts = {}
         self.writer = Writer()
         self.elements = Elements(self.writer, group.nodes, names)
         self.elements.uses.update(group.outputs)  # a store is a use
@@ -84,7 +99,8 @@ class GroupLowering:
         node = base_of(operand)
         if node in self.inside or node in self.elements.memory or not self.in_memory(node):
             return
-        strides = element_strides(node) or contiguous_strides(node.shape)
+        own = self.laid.get(node) or element_strides(node)
+        strides = own or contiguous_strides(node.shape)
         self.elements.memory[node] = self.buffer(node, strides, "input")
 
     def in_memory(self, node: Node) -> bool:

@@ -7,6 +7,7 @@ loops run (vectors, cores, unrolling) is the schedule's.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.passes.groups import Group
@@ -22,7 +23,7 @@ from nbcomp.lowering.channels_last import with_channels_last
 from nbcomp.lowering.columns import Columns
 from nbcomp.lowering.contraction import Contraction, is_contraction
 from nbcomp.lowering.convolution import Convolution, is_convolution
-from nbcomp.lowering.group import AXES, GroupLowering, Lowered
+from nbcomp.lowering.group import AXES, GroupLowering, Layouts, Lowered, Orders, strides_in
 from nbcomp.lowering.maps import Maps
 from nbcomp.lowering.pooling import Channelwise, is_channelwise
 from nbcomp.lowering.recurrence import Steps
@@ -32,27 +33,41 @@ from nbcomp.lowering.writer import Writer
 from nbcomp.types import contiguous_strides
 
 
-def lower(group: Group, names: dict[Node, str], free: set[Node] | None = None) -> Lowered:
+def lower(
+    group: Group,
+    names: dict[Node, str],
+    free: Orders | None = None,
+    laid: Layouts | None = None,
+) -> Lowered:
     """The kernel of a fused group.
 
-    free: results that may have any memory order, since nobody but the caller reads them.
+    free: results that may have any memory order, since nobody but the caller reads them; with the
+    order of axes that NumPy gives them, where it is known.  laid: the strides of values that were
+    computed before and are not in C order.
     """
+    made = _kind(group)(group, names, free or {})
+    made.laid = laid or {}
+    return made.run()
+
+
+def _kind(group: Group) -> type[GroupLowering]:
+    """What writes the loops of a group."""
     if group.kind == "bands":
-        return Bands(group, names, free or set()).run()
+        return Bands
     if is_contraction(group):
-        return Contraction(group, names, free or set()).run()
+        return Contraction
     if (last := with_channels_last(group)) is not None:
-        return last(group, names, free or set()).run()
+        return last
     if is_channelwise(group):
-        return Channelwise(group, names, free or set()).run()
+        return Channelwise
     if is_convolution(group):
-        return Convolution(group, names, free or set()).run()
+        return Convolution
     kinds: dict[str, type[GroupLowering]] = {
         **{"map": _Map, "pieces": _Pieces, "reduce": _Reduce},
         "attention": Attention,
         "recurrence": Steps,
     }
-    return kinds.get(group.kind, GroupLowering)(group, names, free or set()).run()
+    return kinds.get(group.kind, GroupLowering)
 
 
 class _Map(Maps):
@@ -66,6 +81,15 @@ class _Pieces(Maps):
 
 
 class _Reduce(Rows, Columns):
+    def output(self, node: Node) -> Buffer:
+        """A new array, as NumPy lays it out, or as the arrays are that it is made from."""
+        order: Sequence[int] | None = self.free.get(node)
+        own = node in self.free and order is None and not self.group.components
+        if own and node.shape == self.group.space:
+            self.find_reductions()
+            order = self.memory_order()
+        return self.buffer(node, strides_in(node.shape, order), "output")
+
     def body(self) -> None:
         kept = self.analyse()
         space = self.group.space

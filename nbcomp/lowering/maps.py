@@ -21,7 +21,7 @@ from nbcomp.loop.grammar import (
     steps_of,
 )
 from nbcomp.lowering.elements import Elements, Index, broadcast_index
-from nbcomp.lowering.group import AXES, GroupLowering
+from nbcomp.lowering.group import AXES, GroupLowering, strides_in
 from nbcomp.lowering.writer import Writer
 from nbcomp.types import contiguous_strides
 
@@ -30,19 +30,27 @@ class Maps(GroupLowering):
     """Elementwise groups (`map`) and results put together from boxes (`pieces`)."""
 
     def output(self, node: Node) -> Buffer:
-        """A new array, in the order of what it is made from where it may be, as in NumPy."""
-        order = self.order
-        strides, step = [0] * len(node.shape), 1
-        for k in reversed(order if node.shape == self.group.space else range(len(node.shape))):
-            strides[k] = step
-            step *= max(node.shape[k], 1)
-        return self.buffer(node, tuple(strides), "output")
+        """A new array, in NumPy's order where it may be."""
+        order = self.wanted(node)
+        if order is None and node.shape == self.group.space:
+            order = self.order
+        return self.buffer(node, strides_in(node.shape, order), "output")
+
+    def wanted(self, node: Node) -> list[int] | None:
+        """The order of an output's axes in memory, where it is known to be NumPy's."""
+        if any(isinstance(n.op, Contract) for n in self.group.nodes):
+            return None
+        order = self.free.get(node)
+        return None if order is None else list(order)
 
     @cached_property
     def order(self) -> list[int]:
         """The axes, outermost in memory first, as NumPy chooses them by the arrays read."""
         group, plain = self.group, list(range(len(self.group.space)))
-        if group.kind != "map" or group.components or not set(group.outputs) <= self.free:
+        wanted = [self.wanted(n) for n in group.outputs if n.shape == group.space]
+        if wanted and wanted[0] is not None and not group.components:
+            return wanted[0]
+        if group.kind != "map" or group.components or not set(group.outputs) <= self.free.keys():
             return plain
         if any(isinstance(n.op, Contract) for n in group.nodes):
             return plain
@@ -112,9 +120,11 @@ class Maps(GroupLowering):
             if math.prod(piece.extent) == 0:
                 continue
             operand = node.inputs[piece.operand]
-            with self.writer.loops(
-                [AXES[k % 8] for k in range(len(piece.extent))], list(piece.extent), node.location
-            ) as index:
+            names = [AXES[k % 8] for k in self.order]
+            extents = [piece.extent[k] for k in self.order]
+            with self.writer.loops(names, extents, node.location) as loops:
+                at = dict(zip(self.order, loops, strict=True))
+                index = tuple(at[k] for k in range(len(loops)))
                 place = stepped(index, piece.step, piece.start)
                 source = stepped(index, piece.factor, piece.offset)
                 value = self.elements.at(operand, broadcast_index(source, operand.shape))

@@ -30,6 +30,7 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.lowering import windows
 from nbcomp.lowering.elements import Elements, Index, Steps
+from nbcomp.lowering.group import Orders
 from nbcomp.lowering.window_sums import WindowSums
 from nbcomp.lowering.windows import Layout, add
 from nbcomp.types import INT64
@@ -38,7 +39,7 @@ from nbcomp.types import INT64
 class OverWindows(WindowSums):
     """Loops for one operator over windows and its epilogue."""
 
-    def __init__(self, group: Group, names: dict[Node, str], free: set[Node]) -> None:
+    def __init__(self, group: Group, names: dict[Node, str], free: Orders) -> None:
         super().__init__(group, names, free)
         node = self.node
         self.lead = len(node.shape) - self.rank

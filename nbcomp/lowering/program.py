@@ -6,19 +6,21 @@ it lives (first fit over live ranges).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nbcomp.graph.control import Control, Loops, Result
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Constant, Input, Library, is_kept
+from nbcomp.graph.op import Constant, Contract, Input, Library, View, Windowed, is_kept
 from nbcomp.graph.passes.groups import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.passes.operands import base_of
 from nbcomp.graph.passes.share import corresponding
 from nbcomp.graph.printer import node_names
 from nbcomp.loop.grammar import Buffer, Kernel
+from nbcomp.lowering.group import Layouts, Orders, strides_in
 from nbcomp.lowering.kernels import copy_kernel, lower
 from nbcomp.lowering.written import taken_over, written_loops
 from nbcomp.record import remark
@@ -100,6 +102,9 @@ def _describe(step: KernelStep | LibraryStep) -> str:
     return f"numpy {step.node.op.name}: {step.node.type}"
 
 
+ANY_ORDER = ("map", "reduce", "pieces")  # kinds of groups that read arrays by their strides
+
+
 def lower_program(
     fused: FusedGraph,
     writes: dict[int, int] | None = None,
@@ -113,22 +118,28 @@ def lower_program(
 
 
 def lower_groups(
-    fused: FusedGraph, writes: dict[int, int], rigid: set[int] | None = None
+    fused: FusedGraph,
+    writes: dict[int, int],
+    rigid: set[int] | None = None,
+    orders: Mapping[int, tuple[int, ...]] | None = None,
 ) -> list[Part]:
     """Every group as loops, then the copies of outputs to the inputs they overwrite.
 
     writes: outputs (by position) that are the new content of an input (by position).  rigid:
-    outputs that must be in C order (all, if not given); others may be laid out as what they are
-    made from.
+    outputs that must be in C order (all, if not given); others are laid out in the order of axes
+    that `orders` has for them, or as what they are made from.
     """
     graph, names = fused.graph, node_names(fused.graph)
     fixed = set(range(len(graph.outputs))) if rigid is None else rigid
-    free = {
-        n
+    known_orders = orders or {}
+    free = dict.fromkeys(_read_anyhow(fused))
+    free |= {
+        n: known_orders.get(k)
         for k, n in enumerate(graph.outputs)
         if k not in fixed and k not in writes and not graph.users[n]
-        if n.op.name != "copy"  # `x.copy()` is in C order whatever x is
+        if n.op.name != "copy" or k in known_orders  # else in C order whatever it is a copy of
     }
+    laid: Layouts = {}
     parts: list[Part] = []
     known: dict[str, Part] = {}
     for group in fused.groups:
@@ -137,13 +148,13 @@ def lower_groups(
             continue
         own = group.kind == "control" and not isinstance(group.nodes[0].op, Loops)
         if group.kind == "library" or own:
-            parts.append(Part(group, None, {}))
+            parts.append(_library(group, names, free))
             continue
         if group.kind == "control":
             kernel, nodes = written_loops(group)
             parts.append(Part(group, kernel, nodes))
             continue
-        lowered = lower(group, names, free)
+        lowered = lower(group, names, free, laid)
         pairs = zip(lowered.kernel.buffers, lowered.nodes, strict=True)
         nodes = {b.memory: base_of(n) for b, n in pairs if n is not None}
         layouts = {
@@ -151,11 +162,50 @@ def lower_groups(
             for b in lowered.kernel.buffers
             if b.role == "output" and b.strides != contiguous_strides(b.shape)
         }
+        laid.update((nodes[memory], strides) for memory, strides in layouts.items())
         parts.append(Part(group, lowered.kernel, nodes, layouts))
         known[group.name] = parts[-1]
     changed = [(graph.outputs[k], graph.inputs[i]) for k, i in writes.items()]
     written = [(new, old) for new, old in changed if taken_over(new) is not old]
     return parts + [_copy_back(new, old, names[old]) for new, old in written]
+
+
+def _library(group: Group, names: dict[Node, str], free: Orders) -> Part:
+    """A step that NumPy runs, which writes its result in the order that was asked for."""
+    node = group.nodes[0]
+    order = free.get(node) if isinstance(node.op, Library) and not node.op.brought else None
+    if order is None or order == tuple(range(len(order))):
+        return Part(group, None, {})
+    name = names[node]
+    return Part(group, None, {name: node}, {name: strides_in(node.shape, order)})
+
+
+def _read_anyhow(fused: FusedGraph) -> Iterator[Node]:
+    """Values between kernels that all who read them read by their strides, whatever these are.
+
+    They lie in the order of what they are made from, which is walked in its own order.
+    """
+    graph = fused.graph
+    groups = Counter(g.name for g in fused.groups)
+    within = {n: g for g in fused.groups for n in g.nodes}
+    results = {storage(n) for n in graph.outputs}
+
+    def by_strides(node: Node) -> bool:
+        for user in graph.users[node]:
+            if isinstance(user.op, View):
+                if not by_strides(user):
+                    return False
+                continue
+            group = within.get(user)
+            if group is None or group.kind not in ANY_ORDER or groups[group.name] > 1:
+                return False
+            if any(isinstance(n.op, Contract | Windowed) for n in group.nodes):
+                return False
+        return True
+
+    for group in fused.groups:
+        if group.kind in ("map", "reduce") and groups[group.name] == 1:
+            yield from (n for n in group.outputs if n not in results and by_strides(n))
 
 
 def _called_again(part: Part, group: Group) -> Part:
@@ -211,7 +261,7 @@ class _Planner:
                 self.sizes[self.slot[base]] = node.type.nbytes
         self.hand_over()
         outputs = [(self.slot[storage(n)], n.type) for n in self.graph.outputs]
-        steps = [self.kernel(p, p.kernel) if p.kernel else self.library(p.group) for p in parts]
+        steps = [self.kernel(p, p.kernel) if p.kernel else self.library(p) for p in parts]
         temps, arena = self.place(steps)
         constants = {s: n.op.value for n, s in self.slot.items() if isinstance(n.op, Constant)}
         return Program(
@@ -262,8 +312,10 @@ class _Planner:
                 self.layouts[slot] = part.layouts[buffer.memory]
         return KernelStep(kernel, slot_of, part.group)
 
-    def library(self, group: Group) -> LibraryStep:
+    def library(self, part: Part) -> LibraryStep:
+        group = part.group
         node, *results = group.nodes
+        self.layouts |= {self.slot_of(part.nodes[m]): s for m, s in part.layouts.items()}
         inputs = []
         for operand in node.inputs:
             strides = element_strides(operand) or contiguous_strides(operand.shape)

@@ -31,7 +31,7 @@ from nbcomp.loop.grammar import (
     const,
     index_scale,
 )
-from nbcomp.lowering.group import GroupLowering
+from nbcomp.lowering.group import GroupLowering, Orders
 from nbcomp.lowering.windows import add
 from nbcomp.sizes import is_open
 from nbcomp.types import TensorType
@@ -42,7 +42,7 @@ TOGETHER, FEW = 8, 4  # sequences of a part, at best; fewer than that are one pa
 class Steps(GroupLowering):
     """Loops for one recurrent layer."""
 
-    def __init__(self, group: Group, names: dict[Node, str], free: set[Node]) -> None:
+    def __init__(self, group: Group, names: dict[Node, str], free: Orders) -> None:
         super().__init__(group, names, free)
         (self.node,) = group.nodes
         assert isinstance(self.node.op, Recurrence)

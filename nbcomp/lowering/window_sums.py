@@ -13,7 +13,7 @@ from nbcomp.graph.passes.nests import CHEAP
 from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.grammar import Affine, Buffer, Load, Store, const, neutral
 from nbcomp.lowering.elements import Index
-from nbcomp.lowering.group import GroupLowering
+from nbcomp.lowering.group import GroupLowering, Orders
 
 
 def windowed(group: Group) -> Node | None:
@@ -24,7 +24,7 @@ def windowed(group: Group) -> Node | None:
 class WindowSums(GroupLowering):
     """Loops for one operator over windows and its epilogue."""
 
-    def __init__(self, group: Group, names: dict[Node, str], free: set[Node]) -> None:
+    def __init__(self, group: Group, names: dict[Node, str], free: Orders) -> None:
         super().__init__(group, names, free)
         node = windowed(group)
         assert node is not None

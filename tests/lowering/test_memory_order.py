@@ -1,4 +1,4 @@
-"""The memory order of elementwise results: that of NumPy, whatever the arrays read look like."""
+"""The memory order of results: that of NumPy, whatever the arrays read look like."""
 
 from __future__ import annotations
 
@@ -61,6 +61,85 @@ def test_two_operands(one: str, other: str) -> None:
 def test_questions_with_one_answer_for_all_integers(function: Any, dtype: Any) -> None:
     for layout in LAYOUTS:
         same(lambda a: function(a), array(layout, dtype))
+
+
+PLACES = np.array([1, 0, 1, 1])
+OF_ALL_KINDS: dict[str, Callable[[Any], Any]] = {
+    "times one": lambda a: a * 1,
+    "copy": np.copy,
+    "C copy": lambda a: a.copy(),
+    "same dtype": lambda a: a.astype(a.dtype),
+    "roll": lambda a: np.roll(a, 1, axis=1),
+    "roll flat": lambda a: np.roll(a, 1),
+    "pad": lambda a: np.pad(a, 1),
+    "concatenate": lambda a: np.concatenate([a, a], 1),
+    "stack": lambda a: np.stack([a, a * 2]),
+    "repeat": lambda a: np.repeat(a, 2, axis=0),
+    "sort": lambda a: np.sort(a, axis=1),
+    "cumsum": lambda a: np.cumsum(a, axis=0),
+    "sum": lambda a: a.sum(axis=0),
+    "kept": lambda a: a.max(axis=1, keepdims=True),
+    "var": lambda a: a.var(axis=1),
+    "argmax": lambda a: a.argmax(axis=0),
+    "tril": np.tril,
+    "softmax": lambda a: a / a.sum(axis=1, keepdims=True),
+    "turned": lambda a: (a * 2).T,
+    "turned product": lambda a: (a @ a.swapaxes(1, 2)).swapaxes(1, 2),
+    "rows": lambda a: a[[1, 0]],
+    "columns": lambda a: a[:, PLACES],
+    "apart": lambda a: a[PLACES, :, PLACES],
+    "beside a slice": lambda a: a[::-1, PLACES[:2]],
+    "einsum": lambda a: np.einsum("ijk->ik", a),
+    "gradient": lambda a: np.gradient(a)[1],
+    "quantiles": lambda a: np.percentile(a, [20, 50], axis=1),
+}
+
+
+def long_strides(a: Any) -> list[int]:
+    """How far apart elements are along the axes that have several."""
+    return [s for s, n in zip(a.strides, a.shape, strict=True) if n > 1]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", OF_ALL_KINDS)
+def test_results_of_all_kinds(name: str, layout: str) -> None:
+    a = array(layout, np.float64)
+    wanted, got = OF_ALL_KINDS[name](a), nbcomp.jit(OF_ALL_KINDS[name])(a)
+    np.testing.assert_allclose(got, wanted)
+    assert long_strides(got) == long_strides(wanted)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_results_that_others_read(layout: str) -> None:
+    def both(a: Any) -> Any:
+        b = a * 2
+        return b, b.sum(axis=0), np.sort(b, axis=0)
+
+    a = array(layout, np.float64)
+    for got, wanted in zip(nbcomp.jit(both)(a), both(a), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+        assert got.strides == wanted.strides
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_whether_a_reshape_is_a_view_depends_on_the_order(order: Any) -> None:
+    """In parts: what is handed out must lie as NumPy's does."""
+
+    def columns(a: Any) -> Any:
+        v = a[:, [0, 2, 1, 1]]
+        w = v.reshape(-1)
+        v[1:] += 1
+        return w
+
+    def triangle(a: Any) -> Any:
+        v = np.tril(a)
+        w = v.reshape(-1)
+        v[1:] += 1
+        return w
+
+    a = np.arange(24.0).reshape(8, 3).copy(order)
+    for function in (columns, triangle):
+        np.testing.assert_array_equal(nbcomp.jit(function)(a.copy("K")), function(a.copy("K")))
 
 
 def test_orders_are_those_of_numpy() -> None:

@@ -12,6 +12,7 @@ from nbcomp.graph.ir import Node
 from nbcomp.graph.op import ChannelsLast, Contract, Piecewise, Reduce, Windowed
 from nbcomp.graph.passes.drafts import Draft, Drafts
 from nbcomp.graph.passes.groups import Kind
+from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.graph.passes.nests import CHEAP, Nest, matches, piece_evaluations, spread_along
 from nbcomp.graph.passes.operands import TINY, aligned, base_of, follows, is_tiny, path, source_of
 from nbcomp.sizes import hint
@@ -205,17 +206,32 @@ class Legality:
 
     def second_walk(self, node: Node, producer: Draft) -> str:
         """Why not walk the same rows again: it pays while a row stays cached and cores are busy."""
-        kept = tuple(k for k in range(len(producer.space)) if k not in producer.components)
+        kept = [k for k in self.walked(producer) if k not in producer.components]
         trailing = kept[len(kept) - len(producer.axes) :]
         size = math.prod(producer.space)
-        inner = math.prod(producer.space[k] for k in kept if k > max(producer.axes))
-        if producer.axes != trailing and (inner > TINY or size > SERIAL_SIZE):
+        last = max(kept.index(k) for k in producer.axes)
+        inner = math.prod(producer.space[k] for k in kept[last + 1 :])
+        if set(producer.axes) != set(trailing) and (inner > TINY or size > SERIAL_SIZE):
             return "the reduction runs across rows, and its result is complete only at the end"
         if producer.row * node.type.dtype.itemsize > ROW_BYTES:
             return f"one row of {producer.row:,} elements does not stay in the cache"
         if producer.outer < 2 and size > SERIAL_SIZE:
             return "every core needs the finished reduction first"
         return ""
+
+    def walked(self, draft: Draft) -> list[int]:
+        """The axes of a group's space as what it reads lies in memory, outermost first."""
+        plain = list(range(len(draft.space)))
+        for operand in (i for n in draft.nodes for i in n.inputs if i.shape == draft.space):
+            other = self.drafts.group.get(operand)
+            if other is draft:
+                continue
+            if other is not None:
+                return self.walked(other) if other.space == draft.space else plain
+            strides = element_strides(operand)
+            if strides is not None and all(strides):
+                return sorted(plain, key=lambda k: -abs(strides[k]))
+        return plain
 
     # ---------------------------------------------------------------- a product and what follows it
 
