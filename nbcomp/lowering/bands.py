@@ -48,7 +48,7 @@ class Bands(LastChannels):
             self.per_channel()
         for node in self.outputs:
             self.margins(node)
-        height = self.chain.height()
+        height = self.chain.height
         count = self.chain.bands(height)
         with self.writer.loops(["band", "n"], [count, links[-1].shape[0]], self.location) as at:
             band, n = at
@@ -131,7 +131,7 @@ class Bands(LastChannels):
     def within(self, line: Affine, first: Affine, lines: int, kept: int) -> Expr | None:
         """Whether there is a line of this number, of those that a band keeps from the first on;
         None if there is in all bands."""
-        steps = self.chain.bands(self.chain.height()) - 1
+        steps = self.chain.bands(self.chain.height) - 1
         last = first.constant + steps * sum(factor for _, factor in first.terms) + kept - 1
         if first.constant >= 0 and last < lines:
             return None

@@ -13,11 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import ChannelsLast, Piecewise
 from nbcomp.graph.passes.drafts import Drafts
 from nbcomp.graph.passes.materialise import storage
+from nbcomp.machine import host
 from nbcomp.record import Remark, remark
 from nbcomp.sizes import is_open
 
@@ -62,6 +64,7 @@ class Chain:
         """Bands of so many lines."""
         return -(-self.links[-1].shape[1] // count)
 
+    @cached_property
     def height(self) -> int:
         """Lines of a band of the result, so that its images are kept, least is computed again and
         the cores have as many bands; 0 if there is no such number."""
@@ -72,8 +75,8 @@ class Chain:
 
     def cost(self, count: int) -> tuple[float, int]:
         """What computing again and cores without work add to the time of all bands."""
-        bands = self.bands(count)
-        idle = (bands + bands % 2) * count / self.links[-1].shape[1]
+        cores = host().cores
+        idle = -(-self.bands(count) // cores) * cores * count / self.links[-1].shape[1]
         return (1 + self.again(count) / 2) * idle, count
 
 
@@ -85,7 +88,7 @@ def chains(drafts: Drafts) -> Iterator[Chain]:
         before, after = _maker(node, drafts), _reader(node, drafts)
         for links in ((before, node, after), (node, after), (before, node)):
             chain = Chain(tuple(link for link in links if link is not None))
-            if None not in links and chain.height():
+            if None not in links and chain.height:
                 yield chain
                 break
 
@@ -147,7 +150,7 @@ def _alone(image: Node, reader: Node, drafts: Drafts) -> bool:
 
 def applied(chain: Chain) -> None:
     """Say that convolutions are one kernel."""
-    height = chain.height()
+    height = chain.height
     names = " and ".join(n.title for n in chain.links)
     sizes = ", ".join(str(i.type) for i in chain.images)
     reason = (
