@@ -1,13 +1,17 @@
 """What the tuner makes of ten kernels in so many seconds each: `python -m benchmarks.tuning`.
 
-    python -m benchmarks.tuning [--seconds 30] [--kernels gemm,softmax] [--seed 0]
+    python -m benchmarks.tuning [--seconds 30] [--kernels gemm,softmax] [--seed 0] [--drawn 60]
 
 Each starts without a record.  The default schedule and the one that was found take turns at the
 end, in this process, as in a call; the table has their medians and the ratio; how near the limit
 that the machine sets (`benchmarks.floors`) the default schedule comes where nothing disturbs it,
 and the best that was found; the trials per second of search; and of the kernel with the most trials
-the rank correlation of the learned cost model with measurements it has not seen, after 100 trials,
-at the end, and at the end of the pairs that differ by more than measuring the same twice (beyond).
+the rank correlation of the learned cost model with measurements it has not seen.  As is usual for
+cost models (TenSet), these are of schedules drawn at random from the whole space after the search
+(--drawn): of the model of the first 100 trials, of that of all, and of measuring them once more,
+which no model can be above.  The last two columns are of the search's own trials, five-fold: they
+crowd near the best, where noise decides the order; of all pairs, and of those that differ by more
+than measuring the same twice (beyond).
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from nbcomp.display.view.words import seconds as duration
 from nbcomp.jitted import jit
 from nbcomp.measure.timing import Neighbours
 from nbcomp.nn import functional as F
-from nbcomp.tuning.result import Tuned
+from nbcomp.tuning.result import Ranking, Tuned
 from nbcomp.tuning.tune import tune
 
 SAME = 0.97  # of the default's time and more: no gain
@@ -84,7 +88,7 @@ SUBJECTS = (
 
 HEAD = (
     "kernel        | NumPy    | default  | tuned    | gain (quartiles)  | limit by      | default "
-    "| best  | trials | per s | ρ 100 | ρ    | beyond"
+    "| best  | trials | per s | ρ 100 | ρ    | again | own  | beyond"
 )
 NEAR = 0.95  # of the limit
 WANTED = 1.15  # a gain
@@ -109,7 +113,8 @@ def line(name: str, tuned: Tuned, floor: Floor) -> str:
         f"{1 / change.median:.2f} ({1 / change.high:.2f}–{1 / change.low:.2f})" if change else "1"
     )
     state = max(tuned.kernels, key=lambda k: len(k.state.points)).state
-    ranks = (state.early, state.correlation, state.beyond)
+    drawn = state.ranking or Ranking(0, math.nan, math.nan, math.nan)
+    ranks = (drawn.early, drawn.late, drawn.again, state.correlation, state.beyond)
     shown = ["" if math.isnan(r) else f"{r:.2f}" for r in ranks]
     numpy = duration(tuned.numpy.median) if tuned.numpy else ""
     return (
@@ -117,7 +122,8 @@ def line(name: str, tuned: Tuned, floor: Floor) -> str:
         f"{duration(own.median):>8} | {gain:<17} | "
         f"{floor.by:<13} | {100 * of_limit(tuned, floor):>5.0f} % | "
         f"{100 * of_limit(tuned, floor, found=True):>3.0f} % | "
-        f"{tuned.trials:>6} | {tuned.rate:>5.1f} | {shown[0]:>5} | {shown[1]:>4} | {shown[2]:>4}"
+        f"{tuned.trials:>6} | {tuned.rate:>5.1f} | {shown[0]:>5} | {shown[1]:>4} | {shown[2]:>5} | "
+        f"{shown[3]:>4} | {shown[4]:>4}"
     )
 
 
@@ -144,6 +150,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="of search for each kernel")
     parser.add_argument("--kernels", default="", help="names, separated by commas; all by default")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--drawn", type=int, default=60, help="at random, to judge the model by")
     chosen = parser.parse_args()
     names = chosen.kernels.split(",") if chosen.kernels else [s.name for s in SUBJECTS]
     if unknown := set(names) - {s.name for s in SUBJECTS}:
@@ -155,7 +162,8 @@ def main() -> None:
     for subject in SUBJECTS:
         if subject.name in names:
             arguments = subject.arguments()
-            tuned = tune(subject.function, *arguments, seconds=chosen.seconds, seed=chosen.seed)
+            how = {"seconds": chosen.seconds, "seed": chosen.seed, "drawn": chosen.drawn}
+            tuned = tune(subject.function, *arguments, **how)
             floors.append(floor_of(jit(subject.function).compile(*arguments), arguments))
             print(line(subject.name, tuned, floors[-1]), flush=True)
             found.append(tuned)

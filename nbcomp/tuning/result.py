@@ -45,6 +45,21 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """How well the cost model ranks candidates drawn at random, which it has not seen, as
+    correlations of ranks: after the first `EARLY` trials, and after all (NaN: no spread).
+
+    drawn: how many were measured.  again: of one measurement of them with the next, which no model
+    can be above.
+    """
+
+    drawn: int
+    early: float
+    late: float
+    again: float
+
+
+@dataclass(frozen=True)
 class KernelState:
     """A kernel in a search: seconds of a run with the default schedule and with the best so far.
 
@@ -52,7 +67,8 @@ class KernelState:
     learned model with measurement, in ranks (NaN: too little measured).  earlier: trials that were
     in the record.  noise: how many times as long one schedule took at another time.  beyond: the
     order the model gives of pairs that differ by more than that, from -1 to 1 (NaN: not known).
-    early: the correlation after the first `EARLY` of them.
+    early: the correlation after the first `EARLY` of them.  ranking: the same of candidates drawn
+    at random (None: not asked for).
     """
 
     name: str
@@ -67,6 +83,7 @@ class KernelState:
     noise: float = 1.0
     beyond: float = math.nan
     early: float = math.nan
+    ranking: Ranking | None = None
 
     @property
     def speedup(self) -> float:

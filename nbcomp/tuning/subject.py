@@ -17,7 +17,7 @@ from nbcomp.schedule.canonical import Canonical
 from nbcomp.schedule.database import Entry
 from nbcomp.schedule.language import Schedule, from_json
 from nbcomp.sizes import is_open
-from nbcomp.tuning.result import EARLY, KernelState, Point
+from nbcomp.tuning.result import EARLY, KernelState, Point, Ranking
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.tasks import Task
 
@@ -31,6 +31,7 @@ class Subject:
 
     over: its space has no more.  chosen: what is used in the end, and change: its time over that of
     the default schedule; final: the same of the fastest in the final comparison, used or not.
+    ranking: how well the model ranks candidates drawn at random, if that was asked for.
     """
 
     task: Task
@@ -41,6 +42,7 @@ class Subject:
     chosen: Trial | None = None
     change: Ratio | None = None
     final: Ratio | None = None
+    ranking: Ranking | None = None
 
     @property
     def name(self) -> str:
@@ -83,6 +85,7 @@ class Subject:
             search.noise,
             beyond,
             early,
+            self.ranking,
         )
 
     def entry(self, target: str, trial: Trial, verdict: bool) -> Entry:

@@ -28,6 +28,7 @@ def tune(
     on: str = "",
     say: Say = lambda _: None,
     seed: int = 0,
+    drawn: int = 0,
     **kwargs: Any,
 ) -> Tuned:
     """Search schedules for a function on these arguments, for about so many seconds.
@@ -36,7 +37,8 @@ def tune(
     `Compiled`.  record: the file to which trials are appended, and which is looked at when
     something is compiled from then on; by default the user's own (`docs/tuning.md`).  on: the
     address of a dask cluster whose machines search, each kind of CPU for itself.  say: told how it
-    goes.  An interrupt ends the search and keeps the best.
+    goes.  drawn: so many schedules at random are measured after the search, to say how well the
+    cost model ranks what it has not seen.  An interrupt ends the search and keeps the best.
 
     Raises ValueError for seconds that are none, NbcompError where there is nothing to tune, where
     the function was not compiled for these arguments, where the record cannot be written, and where
@@ -48,7 +50,8 @@ def tune(
     database = record_named(record)
 
     def search(runner: Runner | None = None) -> Tuner:
-        return Tuner(compiled, args, kwargs, float(seconds), database, say, seed, runner=runner)
+        what = compiled, args, kwargs, float(seconds), database, say, seed
+        return Tuner(*what, runner=runner, drawn=drawn)
 
     tuned = search_on(on, search) if on else search().run()
     if isinstance(function, Jit) and compiled in function.variants:

@@ -26,6 +26,7 @@ from nbcomp.schedule.canonical import canonical
 from nbcomp.schedule.database import Database, Entry, target_of
 from nbcomp.tuning.findings import differences_of, findings_of
 from nbcomp.tuning.learned import learner
+from nbcomp.tuning.ranking import ranking_of
 from nbcomp.tuning.result import Found, Point, Say, State, Tuned
 from nbcomp.tuning.runner import Runner
 from nbcomp.tuning.search import Search, Trial
@@ -70,10 +71,12 @@ class Tuner:
         seed: int = 0,
         reference: Callable[..., Any] | None = None,
         runner: Runner | None = None,
+        drawn: int = 0,
     ) -> None:
         self.compiled, self.args, self.kwargs = compiled, args, kwargs
         self.reference = reference or compiled.function
         self.seconds, self.record, self.say, self.seed = seconds, record, say, seed
+        self.drawn = drawn  # candidates at random by which the model is judged
         self.start = time.perf_counter()
         options = without_schedules(compiled.options)
         self.base = compiled if compiled.options == options else self.made(options)
@@ -116,6 +119,7 @@ class Tuner:
                     raise
                 self.interrupted = True
                 workers.restart()
+            self.judge_model(workers)
             self.choose(workers)
             whole = self.whole()
             found = tuple(self.found(k, workers, whole.compiled) for k in self.kernels)
@@ -243,6 +247,13 @@ class Tuner:
         if self.record is not None:
             target = target_of(workers.machine)
             self.record.append(*(kernel.entry(target, t, verdict) for t in trials))
+
+    def judge_model(self, workers: Runner) -> None:
+        """Say of the kernel with the most trials how well the model ranks its space, if asked."""
+        if self.drawn and not self.interrupted:
+            self.tell("judging the cost model")
+            kernel = max(self.kernels, key=lambda k: len(k.search.trials))
+            kernel.ranking = ranking_of(workers, kernel.task, kernel.search, self.drawn)
 
     # ----------------------------------------------------------------------------- choosing
 
