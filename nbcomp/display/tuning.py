@@ -66,10 +66,9 @@ def ranked_words(state: KernelState) -> str:
     if not math.isnan(state.beyond):
         words += f", {state.beyond:.2f} where they differ by more than the noise"
     if found := state.ranking:
-        words += (
-            f"; {found.drawn} schedules drawn at random {found.early:.2f} after {EARLY} trials,"
-        )
-        words += f" {found.late:.2f} at the end, where measuring again gives {found.again:.2f}"
+        words += f"; {found.drawn} schedules drawn at random, {found.early:.2f} after {EARLY}"
+        words += f" trials and {found.late:.2f} at the end, where measuring again gives"
+        words += f" {found.again:.2f}"
     return words
 
 

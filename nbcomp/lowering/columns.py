@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -24,16 +25,32 @@ from nbcomp.loop.grammar import (
 from nbcomp.lowering.elements import Index
 from nbcomp.lowering.group import AXES
 from nbcomp.lowering.reductions import BLOCK, LONG, SPLIT, Reduction
-from nbcomp.sizes import Size, leaves_rest
+from nbcomp.sizes import Size, is_open, leaves_rest
 from nbcomp.types import INT64
 
 DEEP = 8  # rows added to an accumulator while it is in a register
+PAGE = (
+    4096  # bytes between rows of which only half as many are added at a time: they share few sets
+)
 PIECES = 16  # of work, that many cores may share
-ROWS = 128  # that become one in a piece, at least: what is left is added up on one core
+PIECE = 1 << 21  # bytes of a piece, at least: its row of sums is added up on one core
+ROWS = 128  # that become one in a piece, at least
 
 
 class Columns(Reduction):
     """Loops for reductions whose axes are not innermost in memory."""
+
+    @cached_property
+    def wide_row(self) -> int:
+        """Bytes of a row of sums."""
+        size = max(n.type.dtype.itemsize for n in self.main)
+        return size * math.prod(self.group.space[k] for k in self.tail)
+
+    @cached_property
+    def deep(self) -> int:
+        """Rows added at a time."""
+        page = not isinstance(self.wide_row, Size) and self.wide_row == PAGE
+        return DEEP // 2 if page else DEEP
 
     def columns(self, outer: list[int], row: int) -> None:
         space = self.group.space
@@ -43,7 +60,7 @@ class Columns(Reduction):
         tiles = -(-space[first] // tile)
         tasks = tiles * math.prod(space[k] for k in outer)
         deep = row * math.prod(space[k] for k in self.tail) * math.prod(space[k] for k in outer)
-        long = [k for k in self.reduced if space[k] >= 2 * DEEP]
+        long = [k for k in self.reduced if space[k] >= 2 * self.deep]
         if long and deep >= SPLIT and row >= 64 and (tasks < 16 or row > LONG):
             self.split_columns(outer, long[0], tile, tiles, row, tasks)
             return
@@ -139,16 +156,16 @@ class Columns(Reduction):
                 add(rows, dict(zip(others, index, strict=True)))
 
         if not isinstance(extent, Expr):
-            whole, left = divmod(extent, DEEP)
+            whole, left = divmod(extent, self.deep)
             if whole:
                 with self.writer.loop("r", whole, self.location) as r:
-                    start = index_add(base, index_scale(r, DEEP))
-                    nest([index_add(start, affine(d)) for d in range(DEEP)])
+                    start = index_add(base, index_scale(r, self.deep))
+                    nest([index_add(start, affine(d)) for d in range(self.deep)])
             if isinstance(left, Size):
                 with self.writer.loop("s", left, self.location) as r:
-                    nest([index_add(index_add(base, affine(whole * DEEP)), r)])
+                    nest([index_add(index_add(base, affine(whole * self.deep)), r)])
             elif left:
-                nest([index_add(base, affine(whole * DEEP + d)) for d in range(left)])
+                nest([index_add(base, affine(whole * self.deep + d)) for d in range(left)])
             return
         with self.writer.loop("r", extent, self.location) as r:
             nest([index_add(base, r)])
@@ -178,9 +195,11 @@ class Columns(Reduction):
         space = self.group.space
         extent = space[axis]
         pieces = min(-(-PIECES // tasks), extent // ROWS)
+        if not is_open((row, self.wide_row)):
+            pieces = min(pieces, row * self.wide_row // PIECE)
         blocks = min(extent, max(2, pieces, -(-row // BLOCK)))
         chunk = -(-extent // blocks)
-        chunk += -chunk % DEEP
+        chunk += -chunk % self.deep
         blocks = -(-extent // chunk)
         names = [AXES[n % 8] for n in range(len(outer))]
         outer_shape = tuple(space[k] for k in outer)
@@ -242,13 +261,13 @@ class Columns(Reduction):
         count = self.block_extent(piece, chunk, extent)
         assert isinstance(count, Expr)
         base = index_scale(piece, chunk)
-        groups = Apply(INT64, "floor_divide", (count, affine(DEEP)))
+        groups = Apply(INT64, "floor_divide", (count, affine(self.deep)))
         with self.writer.loop("r", groups, self.location) as r:
-            start = index_add(base, index_scale(r, DEEP))
-            self.add_rows(at, axis, DEEP, start, block, tile, width, accumulators)
-        rest = Apply(INT64, "remainder", (count, affine(DEEP)))
+            start = index_add(base, index_scale(r, self.deep))
+            self.add_rows(at, axis, self.deep, start, block, tile, width, accumulators)
+        rest = Apply(INT64, "remainder", (count, affine(self.deep)))
         left = index_add(base, affine(0))
-        done = Apply(INT64, "multiply", (groups, affine(DEEP)))
+        done = Apply(INT64, "multiply", (groups, affine(self.deep)))
         start_rest = Apply(INT64, "add", (left, done))
         self.add_rows(at, axis, rest, start_rest, block, tile, width, accumulators)
 
