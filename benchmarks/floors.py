@@ -1,47 +1,38 @@
 """How fast a program could be on this machine, by what is measured of the machine in the same run.
 
-Either its arithmetic decides: multiply-adds at their peak, all other vector instructions as many
-in a second as multiply-adds.  Or its divisions and square roots do, for which a core has one slow
-unit: as many as are done in a chain of divisions.  Or its memory does: a plain copy of as many
-bytes, or a plain sum where next to nothing is written.  Chain, copy and sum are compiled and timed
-here.  Whichever takes longest is the limit.
+Either its multiply-adds decide, at their peak.  Or its memory does: a plain copy of as many bytes,
+or a plain sum where next to nothing is written.  Or else the least that any way to compute it must
+do, where somebody has written that down (`benchmarks.ten_kernels`).  All are compiled and timed
+here, beside what is held against them.  Whichever takes longest is the limit.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from benchmarks.ten_kernels import Least
 from nbcomp.compiled import Compiled
 from nbcomp.jitted import jit
 from nbcomp.loop.cost import extent_of
 from nbcomp.loop.grammar import (
     Accumulate,
-    Apply,
     Call,
     For,
     Kernel,
     Stmt,
     bodies,
-    expressions,
-    walk_expr,
 )
-from nbcomp.loop.work import work_of
 from nbcomp.measure.limits import limits
 from nbcomp.measure.roofline import Limits
 from nbcomp.measure.timing import time_call
 
 READING = 8  # times the bytes written that are read, from which a sum is the measure
 SECONDS = 0.4  # of timing a copy or a sum
-CHAIN = 8  # divisions of an element, so that moving it takes no time beside them
-CALLS = 1000  # of the chain, of which the shortest counts
-DIVIDING = ("divide", "sqrt")
 PROBES = 3  # of the peak, of which the highest counts: what disturbs only lowers it
 
 
@@ -49,63 +40,28 @@ PROBES = 3  # of the peak, of which the highest counts: what disturbs only lower
 class Floor:
     """The least seconds of a call, and by what.
 
-    by: "multiply-adds", "arithmetic", "division", "copy" or "read".
+    by: "multiply-adds", "copy", "read", or what the least work is called.
     """
 
     seconds: float
     by: str
 
 
-def floor_of(compiled: Compiled, args: Sequence[Any]) -> Floor:
-    """Of a compiled program on these arguments."""
+def floor_of(compiled: Compiled, args: Sequence[Any], least: Least | None = None) -> Floor:
+    """Of a compiled program on these arguments; least: what it must do in any case."""
     known = limits()
     for _ in range(PROBES - 1):
         known = limits(again=True)
-    ways = _arithmetic(compiled, known), _division(compiled), _memory(compiled, args)
+    ways = [_arithmetic(compiled, known), _memory(compiled, args)]
+    if least is not None:
+        ways.append(Floor(_seconds(least.function, *least.given(*args)), least.by))
     return max(ways, key=lambda floor: floor.seconds)
 
 
 def _arithmetic(compiled: Compiled, known: Limits) -> Floor:
-    products, others = 0.0, 0.0
-    for kernel in compiled.kernels:
-        fused = 2 * multiply_adds(kernel.lowered)
-        products += fused
-        others += sum(work_of(kernel.lowered).operations.values()) - fused
+    products = sum(2 * multiply_adds(kernel.lowered) for kernel in compiled.kernels)
     peak = max(known.peak(n, "float32") * known.threads / n for n in (1, known.threads))
-    by = "multiply-adds" if products > 2 * others else "arithmetic"
-    return Floor(products / peak + others / (peak / 2), by)
-
-
-def _division(compiled: Compiled) -> Floor:
-    count = sum(_divisions(s, 1.0) for k in compiled.kernels for s in k.lowered.stages)
-    return Floor(count / _divided_per_second() if count else 0.0, "division")
-
-
-def _divisions(stmt: Stmt, times: float) -> float:
-    if isinstance(stmt, For):
-        times *= extent_of(stmt)
-    own = [e for root in expressions(stmt) for e in walk_expr(root) if isinstance(e, Apply)]
-    count = times * sum(e.fn in DIVIDING for e in own)
-    return count + sum(_divisions(s, times) for body in bodies(stmt) for s in body)
-
-
-@cache
-def _divided_per_second() -> float:
-    """Elements of float32, by all cores."""
-
-    def chain(x: Any, by: Any) -> Any:
-        for _ in range(CHAIN):
-            x = x / by
-        return x
-
-    x, by = np.ones((512, 512), np.float32), np.full((512, 1), 1.01, np.float32)
-    entry = jit(chain).compile(x, by).entry
-    least = math.inf
-    for _ in range(CALLS):
-        start = time.perf_counter()
-        entry(x, by)
-        least = min(least, time.perf_counter() - start)
-    return CHAIN * x.size / least
+    return Floor(products / peak, "multiply-adds")
 
 
 def multiply_adds(kernel: Kernel) -> float:
@@ -128,13 +84,17 @@ def _memory(compiled: Compiled, args: Sequence[Any]) -> Floor:
     read = sum(a.nbytes for a in args)
     written = np.asarray(compiled(*args)).nbytes
     if read > READING * written:
-        return Floor(_seconds(lambda x: x.sum(), read), "read")
-    return Floor(_seconds(lambda x: -x, (read + written) // 2), "copy")
+        return Floor(_seconds(lambda x: x.sum(), _array(read)), "read")
+    return Floor(_seconds(lambda x: -x, _array((read + written) // 2)), "copy")
 
 
-def _seconds(function: Callable[[Any], Any], size: int) -> float:
-    """Of a function of so many bytes of float32: the least, since what disturbs only adds."""
+def _array(size: int) -> Any:
+    """Of so many bytes."""
     rows = max(size // 4096, 1)
-    x = np.ones((rows, size // rows // 4), np.float32)
-    entry = jit(function).compile(x).entry
-    return min(time_call(lambda: entry(x), SECONDS / 8).low for _ in range(8))
+    return np.ones((rows, size // rows // 4), np.float32)
+
+
+def _seconds(function: Callable[..., Any], *args: Any) -> float:
+    """Of a function, compiled: the least, since what disturbs only adds."""
+    entry = jit(function).compile(*args).entry
+    return min(time_call(lambda: entry(*args), SECONDS / 8).low for _ in range(8))

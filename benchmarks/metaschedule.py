@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.tuning import SUBJECTS
+from benchmarks.ten_kernels import SUBJECTS
 from nbcomp.display.view.words import seconds as duration
 from nbcomp.measure.timing import Neighbours
 from nbcomp.tuning.tune import tune

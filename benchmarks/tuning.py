@@ -2,16 +2,16 @@
 
     python -m benchmarks.tuning [--seconds 30] [--kernels gemm,softmax] [--seed 0] [--drawn 60]
 
-Each starts without a record.  The default schedule and the one that was found take turns at the
-end, in this process, as in a call; the table has their medians and the ratio; how near the limit
-that the machine sets (`benchmarks.floors`) the default schedule comes where nothing disturbs it,
-and the best that was found; the trials per second of search; and of the kernel with the most trials
-the rank correlation of the learned cost model with measurements it has not seen.  As is usual for
-cost models (TenSet), these are of schedules drawn at random from the whole space after the search
-(--drawn): of the model of the first 100 trials, of that of all, and of measuring them once more,
-which no model can be above.  The last two columns are of the search's own trials, five-fold: they
-crowd near the best, where noise decides the order; of all pairs, and of those that differ by more
-than measuring the same twice (beyond).
+Each starts without a record. The default schedule and the one that was found take turns at the end,
+in this process, as in a call; the table has their medians and the ratio; how near the limit
+(measured by `benchmarks.floors`; `benchmarks.ten_kernels` says what it is of which) the default
+schedule comes where nothing disturbs it, and the best that was found; the trials per second of
+search; and of the kernel with the most trials the rank correlation of the learned cost model with
+measurements it has not seen. As is usual for cost models (TenSet), these are of schedules drawn at
+random from the whole space after the search (--drawn): of the model of the first 100 trials, of
+that of all, and of measuring them once more, which no model can be above. The last two columns are
+of the search's own trials, five-fold: they crowd near the best, where noise decides the order; of
+all pairs, and of those that differ by more than measuring the same twice (beyond).
 """
 
 from __future__ import annotations
@@ -19,72 +19,19 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
 
 from benchmarks import machine
 from benchmarks.floors import Floor, floor_of
+from benchmarks.ten_kernels import SUBJECTS
 from nbcomp.display.view.words import seconds as duration
 from nbcomp.jitted import jit
 from nbcomp.measure.timing import Neighbours
-from nbcomp.nn import functional as F
 from nbcomp.tuning.result import Ranking, Tuned
 from nbcomp.tuning.tune import tune
 
 SAME = 0.97  # of the default's time and more: no gain
 
-
-@dataclass(frozen=True)
-class Subject:
-    """A kernel to tune: a function of arrays of these shapes (float32)."""
-
-    name: str
-    function: Callable[..., Any]
-    shapes: tuple[tuple[int, ...], ...]
-
-    def arguments(self) -> list[Any]:
-        """The arrays, from a fixed seed."""
-        rng = np.random.default_rng(0)
-        return [rng.standard_normal(shape, dtype=np.float32) for shape in self.shapes]
-
-
-def layer_norm(x: Any) -> Any:
-    """Rows with mean 0 and variance 1."""
-    d = x - x.mean(axis=-1, keepdims=True)
-    return d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + np.float32(1e-5))
-
-
-def softmax(x: Any) -> Any:
-    """Rows that add up to 1."""
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
-def attention(q: Any, k: Any, v: Any) -> Any:
-    """Scaled dot-product attention of heads."""
-    scores = q @ k.swapaxes(-1, -2) * np.float32(1 / math.sqrt(q.shape[-1]))
-    return softmax(scores) @ v
-
-
-SUBJECTS = (
-    Subject("gemm", lambda a, b: a @ b, ((384, 768), (768, 768))),
-    Subject("batched gemm", lambda a, b: a @ b, ((16, 128, 64), (16, 64, 128))),
-    Subject("conv 3x3", lambda x, w: F.conv2d(x, w, padding=1), ((1, 64, 28, 28), (64, 64, 3, 3))),
-    Subject("conv 1x1", lambda x, w: F.conv2d(x, w), ((1, 128, 28, 28), (128, 128, 1, 1))),
-    Subject(
-        "depthwise",
-        lambda x, w: F.conv2d(x, w, padding=1, groups=96),
-        ((1, 96, 56, 56), (96, 1, 3, 3)),
-    ),
-    Subject("softmax", softmax, ((1024, 1024),)),
-    Subject("layernorm", layer_norm, ((1024, 768),)),
-    Subject("transpose", lambda x: x.T.copy(), ((1024, 1024),)),
-    Subject("columns", lambda x: (x * x).sum(axis=0), ((2048, 1024),)),
-    Subject("attention", attention, ((8, 256, 64),) * 3),
-)
 
 HEAD = (
     "kernel        | NumPy    | default  | tuned    | gain (quartiles)  | limit by      | default "
@@ -164,7 +111,8 @@ def main() -> None:
             arguments = subject.arguments()
             how = {"seconds": chosen.seconds, "seed": chosen.seed, "drawn": chosen.drawn}
             tuned = tune(subject.function, *arguments, **how)
-            floors.append(floor_of(jit(subject.function).compile(*arguments), arguments))
+            compiled = jit(subject.function).compile(*arguments)
+            floors.append(floor_of(compiled, arguments, subject.least))
             print(line(subject.name, tuned, floors[-1]), flush=True)
             found.append(tuned)
     print(f"\n{summary(found, floors)}")
