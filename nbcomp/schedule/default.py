@@ -26,7 +26,7 @@ from nbcomp.schedule.written import spread
 from nbcomp.sizes import hint, is_open
 
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
-OVERLAPPING = (16, 8, 32, 64)  # rows of a block, the ends of which have nothing beside them
+OVERLAPPING = (32, 16, 8, 64)  # rows of a block, the ends of which have nothing beside them
 OVERLAP_SECONDS = 100e-6  # of all rows on one core, from which their overlap is worth its code
 LIGHT = 8  # instructions an element, beside which divisions have time
 WALKED = 3  # rows that two loops walk: what both read, and what one writes

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from nbcomp.errors import ScheduleError
-from nbcomp.loop.grammar import Kernel, affine
+from nbcomp.loop.grammar import Alloc, Buffer, Kernel, affine
 from nbcomp.schedule import steps
 from nbcomp.schedule.language import parse
 from nbcomp.types import INT64
@@ -57,6 +57,89 @@ def two_stage_sums() -> Kernel:
     clear = loop("z", 20, store(t, ("z",), number(0)))
     adds = loop("i", 6, loop("j", 20, add_to(t, ("j",), load(x, "i", "j"))))
     return kernel(clear, adds, loop("k", 20, store(out, ("k",), load(t, "k"))), buffers=[x, t, out])
+
+
+def two_loops_write() -> Kernel:
+    """t[j] = x[j] + x[j] by two statements of one loop, then y = t."""
+    x, t = buffer("x", (50,)), buffer("t", (50,), "temp")
+    y = buffer("y", (50,), "output")
+    first = loop("i", 50, store(t, ("i",), load(x, "i")), store(t, ("i",), load(x, "i")))
+    return kernel(first, loop("j", 50, store(y, ("j",), load(t, "j"))), buffers=[x, y, t])
+
+
+def squared_in_place() -> Kernel:
+    """t[i] = t[i] + x[i], then y = t."""
+    x, t = buffer("x", (50,)), buffer("t", (50,), "temp")
+    y = buffer("y", (50,), "output")
+    first = loop("i", 50, store(t, ("i",), apply("add", load(t, "i"), load(x, "i"))))
+    return kernel(first, loop("j", 50, store(y, ("j",), load(t, "j"))), buffers=[x, y, t])
+
+
+def every_other() -> Kernel:
+    """t[2·i] = x[i], then y = t."""
+    x, t = buffer("x", (25,)), buffer("t", (50,), "temp")
+    y = buffer("y", (50,), "output")
+    first = loop("i", 25, store(t, (index(i=2),), load(x, "i")))
+    return kernel(first, loop("j", 50, store(y, ("j",), load(t, "j"))), buffers=[x, y, t])
+
+
+def of_two() -> Kernel:
+    """y = t + u, which other loops compute."""
+    x, t, u = buffer("x", (50,)), buffer("t", (50,), "temp"), buffer("u", (50,), "temp")
+    y = buffer("y", (50,), "output")
+    both = loop("i", 50, store(t, ("i",), load(x, "i")), store(u, ("i",), load(x, "i")))
+    value = apply("add", load(t, "j"), load(u, "j"))
+    return kernel(both, loop("j", 50, store(y, ("j",), value)), buffers=[x, y, t, u])
+
+
+def needs_what_follows() -> Kernel:
+    """t = x; u = x·x; y = t + u: u is not there yet in the loop of t."""
+    x, t, u = buffer("x", (50,)), buffer("t", (50,), "temp"), buffer("u", (50,), "temp")
+    y = buffer("y", (50,), "output")
+    first = loop("i", 50, store(t, ("i",), load(x, "i")))
+    second = loop("k", 50, store(u, ("k",), apply("square", load(x, "k"))))
+    value = apply("add", load(t, "j"), load(u, "j"))
+    return kernel(first, second, loop("j", 50, store(y, ("j",), value)), buffers=[x, y, t, u])
+
+
+def two_sums() -> Kernel:
+    """s[i] and t[i] are both Σ x[i, k]."""
+    x = buffer("x", (6, 20))
+    s, t = buffer("s", (6,), "output"), buffer("t", (6,), "output")
+    adds = (add_to(b, ("i",), load(x, "i", "k")) for b in (s, t))
+    return kernel(loop("i", 6, loop("k", 20, *adds)), buffers=[x, s, t])
+
+
+def apart() -> Kernel:
+    """out[i] = x[i] + x[2·i]: two places that no box holds."""
+    x, out = buffer("x", (40,)), buffer("out", (20,), "output")
+    value = apply("add", load(x, "i"), load(x, index(i=2)))
+    return kernel(loop("i", 20, store(out, ("i",), value)), buffers=[x, out])
+
+
+def as_two_shapes() -> Kernel:
+    """out[i] = x[i] + x as rows of 5."""
+    x, out = buffer("x", (20,)), buffer("out", (20,), "output")
+    rows = Buffer("x_rows", x.dtype, (4, 5), (5, 1), "input", "x")
+    value = apply("add", load(x, "i"), load(rows, 0, 0))
+    return kernel(loop("i", 20, store(out, ("i",), value)), buffers=[x, rows, out])
+
+
+def short_rows() -> Kernel:
+    """y[i, k] = x[i, k], k up to i, in a loop whose last loop has as many."""
+    x, y = buffer("x", (8, 8)), buffer("y", (8, 8), "output")
+    t = buffer("t", (8,), "local")
+    early = loop("j", affine(1, i=1), store(t, ("j",), load(x, "i", "j")))
+    late = loop("k", affine(1, i=1), store(y, ("i", "k"), load(t, "k")))
+    return kernel(loop("i", 8, Alloc(t), early, late), buffers=[x, y])
+
+
+def short_pairs() -> Kernel:
+    """y[i, k] = z[i, k] = x[i, k], k up to i."""
+    x = buffer("x", (8, 8))
+    y, z = buffer("y", (8, 8), "output"), buffer("z", (8, 8), "output")
+    both = (store(b, ("i", "k"), load(x, "i", "k")) for b in (y, z))
+    return kernel(loop("i", 8, loop("k", affine(1, i=1), *both)), buffers=[x, y, z])
 
 
 REFUSED: tuple[tuple[Make, str, str, str], ...] = (
@@ -210,6 +293,34 @@ REFUSED: tuple[tuple[Make, str, str, str], ...] = (
     (matmul, 'pack("s", 0, 4)', "s has no axis 0: it has none", ""),
     (matmul, "generate(0)", "stage 0 is not a whole product", "its products are loops"),
     (row_sums, 'reverse_compute_at("x", "i")', "x is passed by the caller: it is not computed", ""),
+    # what is not made element by element, or not there yet
+    (two_loops_write, 'inline("t")', "t is not computed by one statement in perfect loops", ""),
+    (squared_in_place, 'inline("t")', "t is computed from itself", ""),
+    (every_other, 'inline("t")', "t is not computed one element per iteration", ""),
+    (every_other, 'reverse_compute_at("y", "i")', "i computes a part of t", ""),
+    (of_two, 'reverse_compute_at("y", "i")', "y is not made from one result of these loops", ""),
+    (needs_what_follows, 'reverse_compute_at("y", "i")', "something y needs is not there yet", ""),
+    (
+        every_other,
+        'split("i", 5)\nreverse_compute_at("y", "i_o")',
+        "i_o computes t only here and there",
+        "",
+    ),
+    # what is no box, or has no size
+    (apart, 'stage("x", "i")', "x is accessed in several places along axis 0", ""),
+    (as_two_shapes, 'stage("x", "i")', "x is also accessed in another shape", ""),
+    (lambda: product(70, 40), 'pack("a", 1, 2)', "a is passed to blas.gemm", ""),
+    (two_sums, 'rfactor("k")', "k adds to several buffers", ""),
+    (
+        lambda: add_into(1000, 70),
+        'rfactor("i")',
+        "1,000 parts of out take 280,000 bytes",
+        "split i",
+    ),
+    (triangle, 'tile_sums("i")', "the extent of j is not the same for the whole tile", ""),
+    (short_rows, 'overlap("i", "j", "k")', "the extent of k depends on i", ""),
+    (triangle, 'stage("x", "i")', "the part of x that is used has no constant size", ""),
+    (short_pairs, 'distribute("k")', "the extent of k is not a constant", ""),
 )
 
 

@@ -92,6 +92,11 @@ def test_vectorize(golden: Golden) -> None:
     assert loops(result) == {"i": "serial", "j": "vector"}
 
 
+def test_interleave(golden: Golden) -> None:
+    wide = steps.vectorize(nest(), "j")
+    check(wide, lambda k: steps.interleave(k, "j", 3), golden)
+
+
 @pytest.mark.parametrize("lanes", [2, 8, 16, 64])
 def test_vectors_of_so_many_lanes(lanes: int) -> None:
     made = check(nest(5, 27), lambda k: steps.vectorize(k, "j", 2, lanes))

@@ -15,8 +15,7 @@ from nbcomp.machine import host
 from nbcomp.schedule import steps
 from nbcomp.schedule.sums import block_sums, nests
 from tests.kernels import apply, buffer, index, kernel, load, loop, number, store
-from tests.schedule.programs import matmul, row_sums
-from tests.schedule.test_steps import check
+from tests.schedule.programs import Golden, check, matmul, row_sums
 
 
 def windows(rows: int = 9, columns: int = 70, taps: int = 3) -> Kernel:
@@ -38,8 +37,8 @@ def windows(rows: int = 9, columns: int = 70, taps: int = 3) -> Kernel:
     return kernel(loop("g", 2, loop("o", rows, loop("x", columns, *body))), buffers=[image, w, out])
 
 
-def test_a_tile_walks_its_sums_together() -> None:
-    made = check(matmul(), lambda k: steps.tile_sums(k, "i", "j"))
+def test_tile_sums(golden: Golden) -> None:
+    made = check(matmul(), lambda k: steps.tile_sums(k, "i", "j"), golden)
     inner = next(s for s in walk(made.stages) if isinstance(s, For) and s.var == "k")
     assert [s.var[0] for s in walk((inner,)) if isinstance(s, For)] == ["k", "i", "j"]
 
