@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbcomp.compiled import Compiled
-from nbcomp.frontend.bytecode.capture import Break
+from nbcomp.frontend.bytecode.part import Break
 from nbcomp.parts import Recompilation
 from nbcomp.record import Location, Remark
 from nbcomp.runtime.plan import (
@@ -21,6 +21,7 @@ from nbcomp.runtime.plan import (
     ScalarGuard,
     ValueGuard,
 )
+from nbcomp.sizes import Size
 from nbcomp.types import TensorType
 
 
@@ -121,6 +122,8 @@ def describe(guard: Guard) -> str:
             return f"{where} is a Python {kind.__name__}"
         case ObjectGuard(_, value):
             return f"{where} is {_short(value)}"
+        case ValueGuard(_, Size()):
+            return f"{where} is a Python int"  # which ones is said of its name
         case ValueGuard(_, value):
             return f"{where} == {_short(value)}"
         case LengthGuard(_, kind, length):

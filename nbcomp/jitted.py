@@ -25,15 +25,14 @@ from nbcomp.dispatch import Library
 from nbcomp.errors import PACKAGE, NbcompError, Unsupported, leave_users_frames
 from nbcomp.explained import Explained, explained
 from nbcomp.frontend.bytecode.capture import (
-    Break,
     Places,
-    break_of,
     has_loops,
     loops_over_elements,
     supported_version,
 )
 from nbcomp.frontend.bytecode.capture import capture as capture_bytecode
 from nbcomp.frontend.bytecode.machine import Stopped, TooLong
+from nbcomp.frontend.bytecode.part import Break, break_of
 from nbcomp.frontend.result import bind
 from nbcomp.frontend.script.capture import capture as capture_by_source
 from nbcomp.frontend.script.effects import loops_without_effects

@@ -23,9 +23,10 @@ import numpy as np
 from nbcomp.compiled import Compiled
 from nbcomp.errors import Unsupported, users_frames
 from nbcomp.frontend.bytecode import flow
-from nbcomp.frontend.bytecode.capture import Break, Exit, Head, Part, Places, capture_part
+from nbcomp.frontend.bytecode.capture import Places
 from nbcomp.frontend.bytecode.instructions import decode
 from nbcomp.frontend.bytecode.outline import Outlined, Stub, variables
+from nbcomp.frontend.bytecode.part import Break, Exit, Head, Part, capture_part
 from nbcomp.frontend.lift import HELD_ARRAY
 from nbcomp.frontend.location import location_of
 from nbcomp.options import EVERYTHING, Options

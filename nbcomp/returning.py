@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf, rebuild
+from nbcomp.frontend.rebuilding import rebuilder
+from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.ir import Node, apply
 from nbcomp.runtime.plan import ArrayGuard, Source
@@ -36,8 +38,12 @@ class Finish:
 
     tree: Tree
 
+    @cached_property
+    def _put_together(self) -> Callable[[Sequence[Any]], Any]:
+        return rebuilder(self.tree)
+
     def __call__(self, outputs: tuple[Any, ...]) -> Any:
-        return rebuild(self.tree, outputs, ())
+        return self._put_together(outputs)
 
 
 def results_of(captured: Capture) -> Results | None:

@@ -17,8 +17,8 @@ from types import CodeType
 from typing import Any
 
 from nbcomp.frontend.bytecode import flow
-from nbcomp.frontend.bytecode.capture import Exit, Head
 from nbcomp.frontend.bytecode.instructions import Frame, Handler, Instruction, assemble, decode
+from nbcomp.frontend.bytecode.part import Exit, Head
 from nbcomp.frontend.bytecode.values import UNBOUND
 
 RESULT = ".part"  # the variable that holds what a part handed out
