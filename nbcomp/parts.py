@@ -40,7 +40,9 @@ VARIANTS = 16  # of one part; further ones run in Python
 # How many values of a number, or lengths of a list, a part may see before they count as varying:
 # arguments of the function often have a few, variables of its loops have many.
 FIRST_VALUES, VALUES = 4, 2
-EMPTY = 2  # captures of a part without any operation before it is given up
+# Calls of a part that Python has to run before the part is given up, if it has taken no call so
+# far, and if it has: each costs as much as two operations of NumPy's on a few elements.
+VAIN, VAIN_BUT_FOR_SOME = 2, 8
 
 # Functions that look at frames and their variables would see what parts leave out.
 FRAME_READERS = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "breakpoint"}
@@ -245,7 +247,7 @@ class Region:
         self.exits: dict[Exit, Exit] = {}
         self.variants: list[Compiled] = []
         self.remarks: list[Remark] = []
-        self._empty = 0
+        self._vain = 0  # calls that Python had to run, since a variant was made
         self._refused: set[Any] = set()
         self._values: dict[Source, set[Any]] = {}
         self._limited = False
@@ -267,14 +269,12 @@ class Region:
         if found is not None:
             return _run(found, args)
         key = signature_key(args)
-        if key in self._refused:
-            return None
         with self.parts.lock:
-            found = self.find(args)
-            if found is not None:
-                return _run(found, args)
             before = self.parts.version
-            made = self._capture(args, key)
+            found = self.find(args)
+            made = found or (None if key in self._refused else self._capture(args, key))
+            if made is None:
+                self._in_vain(args)
             newer = self.parts.version != before
         result = _run(made, args) if made else None
         if not newer:
@@ -283,6 +283,15 @@ class Region:
             stack = args[len(self.head.names) :]
             return (Exit(self.head.index, (), (True,) * len(stack)), *reversed(stack))
         return (replace(result[0]), *result[1:])  # an exit that the running code does not know
+
+    def _in_vain(self, args: tuple[Any, ...]) -> None:
+        """Python runs this call: a part that is of no use costs time, and is left out."""
+        self._vain += 1
+        if not self.enabled or self._vain < VAIN:
+            return
+        if not self.variants or (self._vain >= VAIN_BUT_FOR_SOME and self._varying(args)):
+            self.enabled = False
+            self.parts.version += 1
 
     def find(self, args: tuple[Any, ...]) -> Compiled | None:
         """The variant that takes these values; None if there is none."""
@@ -312,9 +321,9 @@ class Region:
         try:
             made = compile_captured(parts.function, capture, options=parts.options)
         except Unsupported as error:
-            self._nothing(key, error, bool(varying))
+            self._nothing(key, error)
             return None
-        self._empty = 0
+        self._vain = 0
         if part is not None and part.exit is not None and part.exit not in self.exits:
             self.exits[part.exit] = part.exit
             parts.version += 1
@@ -329,17 +338,12 @@ class Region:
     def _marker(self, exit: Exit) -> Exit:
         return self.exits.get(exit, exit)
 
-    def _nothing(self, key: Any, error: Unsupported, varying: bool) -> None:
+    def _nothing(self, key: Any, error: Unsupported) -> None:
         self._refused.add(key)
         if error.message:
             self.remarks.append(
                 Remark("missed", "capture", error.message, error.location, error.hint)
             )
-        self._empty += 1
-        useless = varying or not self.variants
-        if self._empty >= EMPTY and useless and self.enabled:
-            self.enabled = False
-            self.parts.version += 1
 
     def _limit(self) -> None:
         if self._limited:

@@ -326,6 +326,7 @@ class Tracer:
     def __round__(self, digits: int | None = None) -> Any:
         if digits is None and self._scalar:
             return int(self)
+        _numpys_only(self, "round(...)")
         return self._session.call(np.round, (self, digits or 0), {})
 
 
@@ -498,6 +499,12 @@ def _python_number(name: str, a: Any, b: Any, result: Any) -> Any:
             here(),
             "products, or an array of the dtype that is meant",
         )
+    if name == "pow":
+        raise Unsupported(
+            "powers of Python floats known only at run time: NumPy's are others",
+            here(),
+            "np.power(...), or an array of the dtype that is meant",
+        )
     bits = name in ("and", "or", "xor") and int in kinds
     if not (divides or bits or name in FUNCTIONS):
         return result
@@ -634,13 +641,30 @@ def _power(self: Tracer, other: Any) -> Any:
     result = self._session.call(np.power, (self, other), {})
     if self._python is int:
         return _python_number("pow", self, other, result)
-    whole = type(other) is int and self._python is float
-    return _python_number("add", self, 0, result) if whole else result
+    if type(other) is int and self._python is float:
+        return _python_number("add", self, 0, result)
+    _numpys_only(self, "a power", other)
+    return result
 
 
-setattr(Tracer, "__pow__", _power)  # noqa: B010
-Tracer.__divmod__ = lambda self, other: self._session.call(np.divmod, (self, other), {})  # type: ignore
-Tracer.__rdivmod__ = lambda self, other: self._session.call(np.divmod, (other, self), {})  # type: ignore
+def _numpys_only(number: Tracer, what: str, other: Any = None) -> None:
+    """Refuse what Python does otherwise than NumPy, of numbers that are both Python's."""
+    if {_python_kind(number), _python_kind(other)} <= {int, float, bool, MixedBool, type(None)}:
+        raise Unsupported(f"{what} of a Python number known only at run time", here())
+
+
+def _divmod(self: Tracer, other: Any) -> Any:
+    _numpys_only(self, "divmod", other)
+    return self._session.call(np.divmod, (self, other), {})
+
+
+def _rdivmod(self: Tracer, other: Any) -> Any:
+    _numpys_only(self, "divmod", other)
+    return self._session.call(np.divmod, (other, self), {})
+
+
+for _name, _method in (("pow", _power), ("divmod", _divmod), ("rdivmod", _rdivmod)):
+    setattr(Tracer, f"__{_name}__", _method)
 
 
 def is_traced(value: Any) -> bool:

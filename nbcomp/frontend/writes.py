@@ -28,8 +28,9 @@ from nbcomp.frontend.dispatch import (
 from nbcomp.frontend.idioms import refusal
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known
+from nbcomp.frontend.python_numbers import item
 from nbcomp.frontend.session import Session
-from nbcomp.frontend.tracer import Tracer, holds_traced, read
+from nbcomp.frontend.tracer import Tracer, holds_traced, read, shape_of
 from nbcomp.frontend.views import adopt_array, doubtful
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
@@ -379,5 +380,11 @@ def _values(purpose: str) -> Any:
     return handler
 
 
-for _name in ("item", "tolist", "tobytes", "tofile", "dump", "dumps"):
+@handles(np.ndarray.item)
+def _item(session: Session, x: Tracer, *args: Any) -> Any:
+    one = item(x) if not args and math.prod(shape_of(x)) == 1 else None
+    return _values("item")(session, x, *args) if one is None else one
+
+
+for _name in ("tolist", "tobytes", "tofile", "dump", "dumps"):
     handles(getattr(np.ndarray, _name))(_values(_name))

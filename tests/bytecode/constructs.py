@@ -214,8 +214,17 @@ def item(x: Any) -> Any:
     return x * (x + 1).sum().item()
 
 
-def python_float(x: Any) -> Any:
-    return x * math.sqrt(float(x.sum()))
+def python_number(x: Any) -> Any:
+    k = int(x[0].argmax())
+    return x * float(x.sum()) + k, x[k], k + 1
+
+
+def python_mathematics(x: Any) -> Any:
+    return x * math.sqrt(x.sum()), int(x.sum() * 100.0)
+
+
+def to_list(x: Any) -> Any:
+    return x * 2, (x + 1).sum(axis=0).tolist()
 
 
 def builtin_min(x: Any) -> Any:
@@ -335,8 +344,10 @@ ROWS: list[Row] = [
     ("`with` anything else", with_own),
     ("`print`, logging, files", printing),
     ("text of arrays: f-strings, `str`", f_string),
-    ("`x.item()`, `tolist()`", item),
-    ("`float(x)`, `int(x)`, `math.sqrt(x)`", python_float),
+    ("`x.item()` of one element", item),
+    ("`float(x)`, `int(x)` of whole numbers", python_number),
+    ("`math.sqrt(x)`, `int(x)` of floats", python_mathematics),
+    ("`x.tolist()`", to_list),
     ("`min(a, b)` of arrays", builtin_min),
     ("lists made in the function", list_append),
     ("dicts made in the function", dictionary),

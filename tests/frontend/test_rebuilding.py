@@ -40,7 +40,8 @@ def test_random_trees(seed: int) -> None:
 def test_one_part_is_one_object() -> None:
     part = [Out(1)]
     one, two = rebuilder((part, part))(OUTPUTS)
-    assert one is two and one[0] is OUTPUTS[1]
+    assert one is two
+    assert one[0] is OUTPUTS[1]
     assert rebuilder([part])(OUTPUTS)[0] is not one  # made anew in each call
 
 

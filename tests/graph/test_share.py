@@ -10,6 +10,7 @@ import pytest
 
 import nbcomp
 from nbcomp.display.view.headline import title
+from nbcomp.graph.passes.legality import LONGEST
 from nbcomp.graph.passes.share import corresponding
 from nbcomp.levels import levels
 
@@ -31,6 +32,21 @@ def jacobi(a: Any) -> Any:
         a = np.copy(a)
         a[1:-1, 1:-1] = c
     return a
+
+
+def chain(x: Any, rounds: int) -> Any:
+    for _ in range(rounds):
+        x = np.tanh(x) * 0.9 + 0.1
+    return x
+
+
+def test_a_long_loop_is_one_kernel_called_again_and_again(rng: np.random.Generator) -> None:
+    """Written into one kernel, hundreds of rounds would take seconds to compile."""
+    x = rng.random(30)
+    compiled = nbcomp.compile(chain, x, 200)
+    assert len(compiled.kernels) <= 3
+    assert max(sum(n.op.cost for n in g.nodes) for g in compiled.groups) <= LONGEST
+    np.testing.assert_allclose(compiled(x, 200), chain(x, 200), rtol=1e-12)
 
 
 def softmaxes(x: Any) -> Any:

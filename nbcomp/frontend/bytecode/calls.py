@@ -20,6 +20,7 @@ from nbcomp.frontend.lift import Lifter, is_library
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import float_of, is_open_number
 from nbcomp.frontend.objects import Shadow, guard_missing, super_of
+from nbcomp.frontend.python_numbers import is_number, number
 from nbcomp.frontend.tracer import Tracer, length_of
 from nbcomp.runtime.plan import Source
 
@@ -75,6 +76,8 @@ def special(lifter: Lifter, function: Any, args: list[Any]) -> Callable[..., Any
     if function is super:
         made: Callable[..., Any] = super_of(lifter)
         return made
+    if len(args) == 1 and is_number(function, args[0]):
+        return lambda value: number(function, value)
     if function is float and len(args) == 1:
         return float_of
     if len(args) == 1 and is_open_number(args[0]) and function in SCALARS:

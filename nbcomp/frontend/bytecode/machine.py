@@ -22,7 +22,9 @@ from nbcomp.frontend.bytecode.values import Method, force, noticed
 from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.location import INTERPRETED, here, location_of
 from nbcomp.frontend.namespace import Namespace
+from nbcomp.frontend.python_numbers import only_arrays
 from nbcomp.frontend.session import Session
+from nbcomp.frontend.tracer import Tracer
 from nbcomp.frontend.unrolled import HINT, LongLoop, about_caches
 from nbcomp.runtime.plan import ObjectGuard, Source, ValueGuard
 
@@ -417,6 +419,8 @@ class Machine:
     def attribute(self, value: Any, name: str) -> Any:
         """`value.name`."""
         if type(value) is not types.ModuleType:
+            if type(value) is Tracer:
+                only_arrays(value, name)
             return getattr(value, name)
         found = getattr(value, name)
         if isinstance(found, types.ModuleType):

@@ -18,6 +18,7 @@ import numpy as np
 
 from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.location import here
+from nbcomp.frontend.python_numbers import is_number, number
 from nbcomp.frontend.script.branching import Undecided, choose, truth_of
 from nbcomp.frontend.script.closures import Cells, check_names, statement_code
 from nbcomp.frontend.script.conditions import ASKER, NUMBERS, WHOLE, GivenBack, rewritten
@@ -275,6 +276,8 @@ class Interpreter(Rounds):
         return run
 
     def number(self, function: Any, *args: Any) -> Any:
+        if len(args) == 1 and is_number(function, args[0]):
+            return number(function, args[0])
         if function in NUMBERS and any(map(self._at_run_time, args)):
             with suppress(NotElements), at(here()):
                 return write_call(self.session, function, args)

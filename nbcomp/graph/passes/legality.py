@@ -19,6 +19,9 @@ from nbcomp.sizes import hint
 
 ROW_BYTES = 256 << 10  # what a kernel keeps of one row between its passes over the row
 SERIAL_SIZE = 1 << 15  # elements one core may walk several times without a second core helping
+# Instructions per element of one kernel.  Compiling takes some milliseconds for every 10, and more
+# than in proportion; beside so many the elements that go through memory in between cost nothing.
+LONGEST = 600
 
 # Kinds of groups that nothing joins.
 APART = {
@@ -34,6 +37,22 @@ def _what(draft: Draft, otherwise: str = "matrix product") -> str:
     return "convolution" if "conv" in names else "pool" if "window" in names else otherwise
 
 
+def _of_their_kinds(draft: Draft, producer: Draft) -> str:
+    """Why two groups stay apart whatever they have to do with each other."""
+    for kind, why in APART.items():
+        if kind in (producer.kind, draft.kind):
+            return why
+    if producer.kind == "contract":  # may join at the end (`absorb_contracts`)
+        return f"the {_what(producer, 'product')} is needed whole first"
+    if draft.kind == "contract":
+        return f"a {_what(draft)} reads its operands from memory"
+    if producer.kind == "pieces":
+        return "it is put together from parts, which are written first"
+    if sum(n.op.cost for n in (*producer.nodes, *draft.nodes)) > LONGEST:
+        return "one kernel of all that comes before would be long to compile"
+    return ""
+
+
 class Legality:
     """Judges pairs of groups of a graph that is being fused."""
 
@@ -42,15 +61,8 @@ class Legality:
 
     def why_not(self, node: Node, draft: Draft, producer: Draft) -> str:
         """Why the producer cannot join the group of `node`; empty if it can."""
-        for kind, why in APART.items():
-            if kind in (producer.kind, draft.kind):
-                return why
-        if producer.kind == "contract":  # may join at the end (`absorb_contracts`)
-            return f"the {_what(producer, 'product')} is needed whole first"
-        if draft.kind == "contract":
-            return f"a {_what(draft)} reads its operands from memory"
-        if producer.kind == "pieces":
-            return "it is put together from parts, which are written first"
+        if why := _of_their_kinds(draft, producer):
+            return why
         if self.drafts.cyclic(draft, producer):
             return "a step between them needs all of the first"
         if self.tangled(draft, producer) or self.reshaped(node, producer):
