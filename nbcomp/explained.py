@@ -24,6 +24,8 @@ from nbcomp.runtime.plan import (
 from nbcomp.sizes import Size
 from nbcomp.types import TensorType
 
+FEWER = "the breaks say what would make fewer of them; `nbcomp.script` keeps loops as loops"
+
 
 @dataclass(frozen=True)
 class GraphNote:
@@ -92,6 +94,9 @@ def explained(function: Any) -> Explained:
             remarks += region.explain()
     if function.variants:
         remarks += _through_python(function.variants[-1])
+    for contest in function.contests.lost:
+        reason = f"such calls run in Python, which is faster: {contest}"
+        remarks.append(Remark("missed", "python", reason, hint=FEWER))
     for reason in function.fallbacks:
         remarks.append(Remark("missed", "numpy", reason.message, reason.location, reason.hint))
     return Explained(

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nbcomp.compiled import Compiled
+from nbcomp.contests import Contest, Contests, Way, kind_of
 from nbcomp.dispatch import Library
 from nbcomp.errors import PACKAGE, NbcompError, Unsupported, leave_users_frames
 from nbcomp.explained import Explained, explained
@@ -95,6 +96,7 @@ class Jit(Callable):
         self._settling: list[Compiled] = []  # variants that the entry takes length by length
         self._settled: list[tuple[Compiled, Plan]] = []
         self.parts: Parts | None = None
+        self.contests = Contests()  # between the parts and Python
         self._places: Places = {}
         self._refused: set[Any] = set()
         self._said: set[Break] = set()
@@ -173,6 +175,12 @@ class Jit(Callable):
         """Where Python goes on between compiled parts, in the order of the program."""
         found = self.parts.breaks if self.parts is not None else {}
         return [found[index] for index in sorted(found)]
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether loops over elements are compiled, which take Python a hundred times as long."""
+        own = any(has_loops(v.capture) for v in self.variants)
+        return own or (self.parts is not None and self.parts.has_loops)
 
     def explain(self) -> Explained:
         """The graphs, the breaks, the guards and the recompilations, with the reasons."""
@@ -283,12 +291,51 @@ class Jit(Callable):
         return made
 
     def in_parts(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function in parts."""
+        """Call the function in parts, or in Python where that has turned out to be faster."""
         __tracebackhide__ = True
         parts = self.parts
         assert parts is not None
         if parts.code is not parts.function.__code__:
             return self.slow_path(args, kwargs)
+        contest = self._contest(parts, args, kwargs)
+        if contest is None or contest.winner is Way.COMPILED:
+            return self._through_parts(parts, args, kwargs)
+        if contest.winner is Way.PYTHON:
+            return self._python(*args, **kwargs)
+        way, before = contest.turn, (parts.version, len(parts.compiled))
+        start = self.contests.clock()
+        if way is Way.PYTHON:
+            result = self._python(*args, **kwargs)
+        else:
+            result = self._through_parts(parts, args, kwargs)
+        seconds = self.contests.clock() - start
+        if before == (parts.version, len(parts.compiled)) and contest.took(way, seconds):
+            self._decided(contest)
+        return result
+
+    def _contest(
+        self, parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Contest | None:
+        """Between the parts and Python, for calls like this one."""
+        kind = _call_key(args, kwargs), tuple(map(kind_of, (*args, *kwargs.values())))
+        contest = self.contests.kinds.get(kind)
+        if contest is None:
+            parts.wake()  # what was of no use for other calls may be for these
+            contest = self.contests.of(kind)
+        if contest is not None and contest.winner is None and self.has_loops:
+            contest.winner = Way.COMPILED
+        return contest
+
+    def _decided(self, contest: Contest) -> None:
+        if contest.winner is Way.PYTHON and not self.quiet:
+            parts = self.parts
+            first = parts.first_reason() if parts is not None else Unsupported("")
+            hint = f"; it has graph breaks, the first: {first}" if first.message else ""
+            message = f"{self.__name__} runs in Python from now on: {contest}{hint}"
+            warnings.warn(message, NumpyFallback, _users_level())
+
+    def _through_parts(self, parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        __tracebackhide__ = True
         owner = getattr(self._python, "__self__", None)
         try:
             return parts.callable(*(args if owner is None else (owner, *args)), **kwargs)
@@ -331,6 +378,7 @@ class Jit(Callable):
             self._full = False
             if self.parts is not None and self.parts.code is not self.parts.function.__code__:
                 self.parts = None
+            self.contests = Contests(self.contests.clock)
             self._native = self._entry()
             if self._watcher is None:
                 self._native.connect(self)

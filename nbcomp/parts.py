@@ -23,7 +23,7 @@ import numpy as np
 from nbcomp.compiled import Compiled
 from nbcomp.errors import Unsupported, users_frames
 from nbcomp.frontend.bytecode import flow
-from nbcomp.frontend.bytecode.capture import Places
+from nbcomp.frontend.bytecode.capture import Places, has_loops
 from nbcomp.frontend.bytecode.instructions import decode
 from nbcomp.frontend.bytecode.outline import Outlined, Stub, variables
 from nbcomp.frontend.bytecode.part import Break, Exit, Head, Part, capture_part
@@ -124,6 +124,19 @@ class Parts:
     def compiled(self) -> list[Compiled]:
         """All variants of all parts."""
         return [c for _, r in sorted(self.regions.items()) for c in r.variants]
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether there are loops over elements in a part, or in a function that Python calls."""
+        called = (p for f, p in self._partners.items() if f is not self.function)
+        return any(has_loops(v.capture) for v in self.compiled) or any(p.has_loops for p in called)
+
+    def wake(self) -> None:
+        """Let parts that were given up try other calls."""
+        for region in self.regions.values():
+            if not region.enabled:
+                region.wake()
+                self.version += 1
 
     def begin(self, index: int, depth: int) -> None:
         """Let a part begin at an instruction."""
@@ -292,6 +305,10 @@ class Region:
         if not self.variants or (self._vain >= VAIN_BUT_FOR_SOME and self._varying(args)):
             self.enabled = False
             self.parts.version += 1
+
+    def wake(self) -> None:
+        """Let it try again."""
+        self.enabled, self._vain = True, 0
 
     def find(self, args: tuple[Any, ...]) -> Compiled | None:
         """The variant that takes these values; None if there is none."""

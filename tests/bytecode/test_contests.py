@@ -1,0 +1,159 @@
+"""Functions in parts that are slower so than Python run in Python, and it is said."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
+from nbcomp.contests import KINDS, LONGEST, ROUNDS, Contest, Contests, Way
+
+LOG: list[Any] = []
+
+
+def broken(x: Any) -> Any:
+    y = np.sin(x) + 1
+    LOG.append(y.shape)
+    return y * 2 + x
+
+
+def logged_sums(x: Any) -> Any:
+    LOG.append(x.shape)
+    return prefix_sums(x)
+
+
+def prefix_sums(x: Any) -> Any:
+    y, s = np.zeros_like(x), 0.0
+    for i in range(len(x)):
+        s += x[i]
+        y[i] = s
+    return y
+
+
+class Clock:
+    """Time goes by as a contest of a function's newest kind of calls says."""
+
+    def __init__(self, function: Any, seconds: dict[Way, float]) -> None:
+        self.function, self.seconds, self.now = function, seconds, 0.0
+        function.contests = Contests(self)
+
+    def __call__(self) -> float:
+        way = [*self.function.contests.kinds.values()][-1].turn
+        self.now += self.seconds[way]
+        return self.now
+
+
+def timed(compiled: float, python: float, function: Callable[..., Any] = broken) -> Any:
+    fast = nbcomp.jit(function)
+    Clock(fast, {Way.COMPILED: compiled, Way.PYTHON: python})
+    return fast
+
+
+def calls(fast: Any, x: Any, count: int = 12) -> list[str]:
+    """The warnings of so many calls, each of which runs once."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(count):
+            LOG.clear()
+            np.testing.assert_allclose(fast(x), np.sin(x) * 2 + 2 + x)
+            assert [x.shape] == LOG
+    return [str(w.message) for w in said]
+
+
+def test_python_is_kept_where_it_is_faster(rng: np.random.Generator) -> None:
+    fast = timed(2e-5, 1e-5)
+    said = calls(fast, rng.random(5))
+    (contest,) = fast.contests.kinds.values()
+    assert contest.winner is Way.PYTHON
+    assert len(said) == 1
+    assert "broken runs in Python from now on: a call takes 20 µs compiled and 10 µs in" in said[0]
+    assert "LOG" in said[0]  # the first break
+    assert "a call takes 20 µs compiled and 10 µs in Python" in str(fast.explain())
+
+
+def test_what_is_compiled_is_kept_where_it_is_faster(rng: np.random.Generator) -> None:
+    fast = timed(1e-5, 1.1e-5)
+    assert not calls(fast, rng.random(5))
+    (contest,) = fast.contests.kinds.values()
+    assert contest.winner is Way.COMPILED
+    assert "in Python" not in str(fast.explain())
+
+
+def test_a_little_faster_is_not_enough(rng: np.random.Generator) -> None:
+    fast = timed(1.05e-5, 1e-5)
+    assert not calls(fast, rng.random(5))
+    assert not fast.contests.lost
+
+
+def test_the_ways_take_turns() -> None:
+    contest, ways = Contest(), []
+    while contest.winner is None:
+        ways.append(contest.turn)
+        contest.took(contest.turn, 1.0e-3)
+    assert ways == [Way.COMPILED, Way.PYTHON] * ROUNDS
+    assert contest.turn is Way.COMPILED
+
+
+def test_python_is_not_tried_where_it_may_take_minutes(rng: np.random.Generator) -> None:
+    fast = timed(LONGEST * 2, 1e-5)
+    assert not calls(fast, rng.random(5))
+    assert not fast.contests.lost
+
+
+def test_loops_over_elements_are_not_tried_in_python(rng: np.random.Generator) -> None:
+    fast, x = timed(2e-5, 1e-5, logged_sums), rng.random(3000)
+    for _ in range(9):
+        np.testing.assert_allclose(fast(x), np.cumsum(x))
+    assert fast.has_loops
+    assert not fast.contests.lost
+
+
+def test_each_kind_of_call_by_itself(rng: np.random.Generator) -> None:
+    fast = timed(2e-5, 1e-5)
+    calls(fast, rng.random(5))
+    calls(fast, rng.random(6).astype(np.float32).astype(np.float64), 2)
+    one, two = fast.contests.kinds.values()
+    assert (one.winner, two.winner) == (Way.PYTHON, None)
+
+
+def test_there_is_a_limit_of_kinds(rng: np.random.Generator) -> None:
+    contests = Contests()
+    assert all(contests.of(k) for k in range(KINDS))
+    assert contests.of(KINDS) is None
+    assert contests.of(0) is not None
+
+
+def test_a_call_that_raises_runs_once_and_does_not_count() -> None:
+    def raising(x: Any) -> Any:
+        y = np.sin(x) + 1
+        LOG.append(1)
+        if y.sum() > 1:
+            raise ValueError("too much")
+        return y
+
+    fast, x = timed(2e-5, 1e-5, raising), np.ones(4)
+    for _ in range(8):
+        LOG.clear()
+        with pytest.raises(ValueError, match="too much"):
+            fast(x)
+        assert LOG == [1]
+    (contest,) = fast.contests.kinds.values()
+    assert not any(contest.seconds.values())
+
+
+def test_new_code_of_a_function_begins_anew(rng: np.random.Generator) -> None:
+    def f(x: Any) -> Any:
+        return broken(x)
+
+    fast = timed(2e-5, 1e-5, f)
+    fast.__wrapped__.__code__ = broken.__code__
+    calls(fast, rng.random(5))
+    assert fast.contests.lost
+    fast.__wrapped__.__code__ = (lambda x: np.cos(x)).__code__
+    x = rng.random(5)
+    np.testing.assert_allclose(fast(x), np.cos(x))
+    assert not fast.contests.lost
