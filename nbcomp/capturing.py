@@ -12,18 +12,16 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-import numpy as np
-
 from nbcomp.errors import CaptureError, NbcompError
 from nbcomp.frontend.outputs import Outputs
 from nbcomp.frontend.result import Out, Static, Tree, bind, leaves, resolve, with_leaves
-from nbcomp.frontend.trace import Capture, capture
+from nbcomp.frontend.trace import Capture, capture, signature_of
 from nbcomp.graph.ir import Graph, Node, rewrite
 from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter
+from nbcomp.openings import examples, stand_in
 from nbcomp.ops.nn import Linear
 from nbcomp.returning import returned
 from nbcomp.runtime.plan import Guard
-from nbcomp.types import Dim, TensorType
 from nbcomp.wrapped import unwrapped
 
 
@@ -37,14 +35,28 @@ class TraceWarning(UserWarning):
 def trace(function: Any, *inputs: Any, **named: Any) -> GraphModule:
     """Capture a function or model by running it once on example inputs.
 
-    inputs: arrays, numbers, or `nbcomp.f32[…]` types.  Where Python control flow depends on array
-    values, the way that the example takes is the program's, and a `TraceWarning` points at the
-    line.  Raises Unsupported for what is not compiled, and what the function itself raises.
+    inputs: arrays, numbers, or `nbcomp.f32[…]` types; also all of them as one tuple.  Where Python
+    control flow depends on array values, the way that the example takes is the program's, and a
+    `TraceWarning` points at the line.  Raises Unsupported for what is not compiled, and what the
+    function itself raises.
     """
-    captured = capture(_python(function), _examples(inputs), _named(named), freeze=True)
+    inputs = _spread(function, inputs, named)
+    captured = _captured(function, inputs, named, freeze=True)[0]
     for error in {e.location: e for e in captured.frozen}.values():
         _warn(error)
     return GraphModule(captured, function)
+
+
+def _spread(function: Any, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The inputs one by one, where they are given as one tuple, as PyTorch has them."""
+    one = inputs[0] if len(inputs) == 1 else None
+    if type(one) is not tuple:
+        return inputs
+    try:
+        signature_of(_python(function)).bind(*inputs, **named)
+    except TypeError:
+        return one
+    return one if len(one) == 1 else inputs
 
 
 def _warn(error: CaptureError) -> None:
@@ -64,24 +76,21 @@ def _python(function: Any) -> Any:
     return unwrapped(function)
 
 
-def _examples(inputs: Sequence[Any]) -> list[Any]:
-    return [_example(v) if isinstance(v, TensorType) else v for v in inputs]
-
-
-def _example(type: TensorType) -> Any:
-    """An array of a type; raises NbcompError where a length of it is open."""
-    names = [n.name for n in type.shape if isinstance(n, Dim)]
-    if names:
+def _captured(
+    function: Any, inputs: Sequence[Any], named: Mapping[str, Any], freeze: bool = False
+) -> tuple[Capture, list[Any], dict[str, Any]]:
+    """The capture, and the arguments it was made for."""
+    python = _python(function)
+    lengths = examples((*inputs, *named.values()))
+    args = [stand_in(v, lengths) for v in inputs]
+    kwargs = {k: stand_in(v, lengths) for k, v in named.items()}
+    if lengths:
+        name = next(iter(lengths))
         raise NbcompError(
-            f"a traced or exported program has arrays of known lengths, but {names[0]!r} in {type}"
-            " is left open",
+            f"a traced or exported program has arrays of known lengths, but {name!r} is left open",
             hint="write a number there; functions of nbcomp.jit take every length",
         )
-    return np.zeros(type.shape, type.dtype)
-
-
-def _named(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(zip(inputs, _examples(list(inputs.values())), strict=True))
+    return capture(python, args, kwargs, freeze=freeze), args, kwargs
 
 
 # ----------------------------------------------------------------------------------- exporting
@@ -109,15 +118,14 @@ def export(function: Any, *spec: Any, **named: Any) -> ExportedModule:
         named, spec = dict(spec[0]) | named, ()
         if len(named) == 1 and isinstance(inner := next(iter(named.values())), Mapping):
             named = dict(inner)
-    python, examples, by_name = _python(function), _examples(spec), _named(named)
-    captured = capture(python, examples, by_name)
+    captured, args, kwargs = _captured(function, spec, named)
     if captured.writes:
         raise NbcompError(
             f"{captured.graph.name} writes to its arguments: it cannot be exported",
             hint="return the new arrays",
         )
-    defaults = bind(captured.signature, examples, by_name, python)
-    given = {*captured.signature.bind(*examples, **by_name).arguments}
+    defaults = bind(captured.signature, args, kwargs, _python(function))
+    given = {*captured.signature.bind(*args, **kwargs).arguments}
     return _exported(function, captured, given, defaults)
 
 

@@ -41,7 +41,7 @@ from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, signature_of
 from nbcomp.frontend.trace import capture as capture_by_tracing
 from nbcomp.frontend.unrolled import LongLoop
-from nbcomp.openings import OpenLengths, of_annotations
+from nbcomp.openings import OpenLengths, examples, of_annotations, of_types, stand_in
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.parts import (
     GENERATORS,
@@ -57,6 +57,7 @@ from nbcomp.runtime import interpret, validity
 from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction, as_called
 from nbcomp.runtime.plan import WHOLE, Plan
+from nbcomp.types import TensorType
 from nbcomp.wrapped import NOTHING, callable_of, global_name, name_of
 
 SETTLED = 32  # lengths of open variants that the native entry takes at a time
@@ -394,8 +395,10 @@ class Jit(Callable):
         return None
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
-        """The variant for these arguments, compiled now if it is new.  Raises `Unsupported` where
-        there are as many variants as are kept."""
+        """The variant for these arguments, compiled now if it is new; lengths that types among
+        them name (`nbcomp.f32["n", 784]`) are left open.  Raises `Unsupported` where there are as
+        many variants as are kept."""
+        args, kwargs = self._without_types(args, kwargs)
         with self._lock:
             reason = self.why_compiled(self.variants, args, kwargs)
             if len(self.variants) >= VARIANTS:
@@ -407,6 +410,21 @@ class Jit(Callable):
                 self.recompilations.append(Recompilation(where, reason, made.compile_seconds))
             self._add(made)
             return made
+
+    def _without_types(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments with arrays in place of types."""
+        values = (*args, *kwargs.values())
+        if not any(isinstance(v, TensorType) for v in values):
+            return args, kwargs
+        lengths = examples(values)
+        if lengths:
+            signature = signature_of(self.__wrapped__)
+            bound = bind(signature, args, kwargs, self.__wrapped__)
+            self.lengths.declare(of_types(bound, list(signature.parameters)))
+        named = {k: stand_in(v, lengths) for k, v in kwargs.items()}
+        return tuple(stand_in(v, lengths) for v in args), named
 
     def _make_room(self, reason: str) -> None:
         """Forget variants that no call can reach any more, as what they use has been replaced.

@@ -143,6 +143,13 @@ def examples(types: Sequence[Any]) -> dict[str, int]:
     return {name: lengths[k % len(lengths)] for k, name in enumerate(distinct)}
 
 
+def stand_in(value: Any, lengths: Mapping[str, int]) -> Any:
+    """Zeros for a type that is given without data; anything else unchanged."""
+    if not isinstance(value, TensorType):
+        return value
+    return np.zeros(with_lengths(value, lengths).shape, value.dtype)
+
+
 def with_lengths(t: TensorType, lengths: Mapping[str, int]) -> TensorType:
     """A type with numbers for its names."""
     shape = tuple(lengths[n.name] if isinstance(n, Dim) else n for n in t.shape)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -44,7 +44,7 @@ from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.graph.passes.windows import choose_windows
 from nbcomp.lowering.program import lower_groups, plan_memory
 from nbcomp.making import make_kernels, summary, with_groups
-from nbcomp.openings import examples, of_types, tell, with_lengths
+from nbcomp.openings import examples, of_types, stand_in, tell
 from nbcomp.options import ENTRY, EVERYTHING, Options
 from nbcomp.planning import bytes_strides, held_inputs, plan_of, steps_of
 from nbcomp.record import Snapshot, Trace
@@ -61,7 +61,6 @@ from nbcomp.target.base import Target
 from nbcomp.target.interpreted import InterpretedTarget
 from nbcomp.target.llvm.compile import host_target
 from nbcomp.target.llvm.cpus import target_for, without_on
-from nbcomp.types import TensorType
 from nbcomp.wrapped import options_of, unwrapped
 
 G = TypeVar("G", Graph, FusedGraph)
@@ -107,8 +106,8 @@ def _compile(
     # A jitted function is compiled as the Python function it stands for.
     python = unwrapped(function)
     lengths = examples((*args, *kwargs.values()))
-    concrete = [_stand_in(a, lengths) for a in args]
-    named = {k: _stand_in(v, lengths) for k, v in kwargs.items()}
+    concrete = [stand_in(a, lengths) for a in args]
+    named = {k: stand_in(v, lengths) for k, v in kwargs.items()}
     if not lengths:
         return compile_captured(python, partial(capture, python, concrete, named), target, options)
     signature = signature_of(python)
@@ -154,13 +153,6 @@ def compile_for(name: str, options: Options = EVERYTHING) -> Callable[..., Compi
     if name not in targets:
         raise ValueError(f"no target {name!r}; there are {', '.join(targets)}")
     return partial(_compile, targets[name](), options)
-
-
-def _stand_in(value: Any, lengths: Mapping[str, int]) -> Any:
-    """Zeros of a type that is given without data."""
-    if not isinstance(value, TensorType):
-        return value
-    return np.zeros(with_lengths(value, lengths).shape, value.dtype)
 
 
 def compile_capture(

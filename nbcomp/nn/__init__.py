@@ -1,6 +1,6 @@
 """`nbcomp.nn`: layers and models with PyTorch's names, over NumPy arrays, eager and compiled."""
 
-from nbcomp.nn import functional, init
+from nbcomp.nn import functional, init, methods
 from nbcomp.nn.activation import (
     CELU,
     ELU,
@@ -162,6 +162,7 @@ __all__ = [
     "Upsample",
     "functional",
     "init",
+    "methods",
 ]
 
 for _layer in list(vars().values()):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.nn.arrays import METHODS, REDUCTIONS, reduction
+from nbcomp.nn.arrays import reduction
 from nbcomp.nn.function import Described, function
 from nbcomp.nn.resizing import (
     conv_transpose1d,
@@ -436,17 +436,6 @@ def additive_mask(mask: Any, dtype: Any) -> Any:
         return mask
     return np.where(mask, 0.0, -np.inf).astype(dtype)
 
-
-# ----------------------------------------------------------------------------------- methods
-
-METHODS.update(
-    relu=relu, sigmoid=sigmoid, tanh=tanh, softmax=softmax, log_softmax=log_softmax,
-    logsumexp=logsumexp, gelu=gelu, silu=silu, topk=topk,
-    exp=np.exp, log=np.log, sqrt=np.sqrt, abs=np.abs, matmul=np.matmul,
-    rsqrt=lambda x: 1 / np.sqrt(x),
-    square=np.square, unsqueeze=np.expand_dims, permute=lambda x, *axes: np.transpose(x, axes),
-    **{name: reduction(getattr(np, name)) for name in REDUCTIONS},
-)  # fmt: skip
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -26,6 +26,8 @@ from nbcomp.sizes import Size, broadcast_shapes
 from nbcomp.types import FLOAT64, INT64, DType, TensorType, canonical
 
 NUMBERS = (bool, int, float)
+# What arrays of other kinds hold.
+WORDS = {"U": "text", "S": "bytes", "O": "Python objects", "V": "records"}
 
 
 def supported(dtype: Any, what: str = "") -> DType:
@@ -33,8 +35,10 @@ def supported(dtype: Any, what: str = "") -> DType:
     dt = np.dtype(dtype)
     if dt.kind not in "biuf" or dt.itemsize > 8:
         subject = f"{what}: " if what else ""
+        of = WORDS.get(dt.kind)
+        arrays = f"arrays of {of} ({dt.name})" if of else f"{dt.name} arrays"
         raise Unsupported(
-            f"{subject}{dt.name} arrays are not compiled",
+            f"{subject}{arrays} are not compiled",
             hint="use bool, int8 to int64, uint8 to uint64, float16, float32 or float64",
         )
     return canonical(dt.newbyteorder("="))

@@ -6,7 +6,7 @@ says how far the others are.  The native entry must agree with it.  Runs nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,9 @@ from nbcomp.runtime.plan import (
 )
 from nbcomp.settling import Lengths
 from nbcomp.sizes import Size
+from nbcomp.types import TensorType
+
+SHORT = 60  # characters of a value in a reason
 
 
 def resolve(source: Source, args: tuple[Any, ...]) -> Any:
@@ -239,13 +242,30 @@ def _object(guard: ObjectGuard, value: Any) -> str | None:
         return None
     if value is MISSING:
         return "is not there any more"
-    return "is there now" if guard.object is MISSING else "is another object now"
+    if guard.object is MISSING:
+        return "is there now"
+    if guard.object is None or value is None:
+        return f"was {short(guard.object)} and is now {short(value)}"
+    return "is another object now"
 
 
 def _value(guard: ValueGuard, value: Any) -> str | None:
     if isinstance(guard.value, Size):  # any int: what is assumed of it is said elsewhere
-        return None if type(value) is int else f"was an int and is now {value!r}"
-    return None if same(guard.value, value) else f"was {guard.value!r} and is now {value!r}"
+        return None if type(value) is int else f"was an int and is now {short(value)}"
+    if same(guard.value, value):
+        return None
+    return f"was {short(guard.value)} and is now {short(value)}"
+
+
+def short(value: Any) -> str:
+    """A value in a line: of arrays, and of what is long, what it is."""
+    if isinstance(value, np.ndarray):
+        return f"an array, {TensorType(value.dtype, value.shape)}"
+    text = repr(value)
+    if len(text) <= SHORT:
+        return text
+    many = f" of {len(value)}" if isinstance(value, Sized) else ""
+    return f"a {type(value).__name__}{many}"
 
 
 def same(expected: Any, value: Any) -> bool:

@@ -89,7 +89,7 @@ def prints(x: Any) -> Any:
 
 
 def reads_a_value(x: Any) -> Any:
-    scale = float((x * x).sum())
+    scale = (x * x).sum().tolist()
     return x * scale
 
 

@@ -109,7 +109,7 @@ def floating(x: Any) -> Any:
 
 
 def item(x: Any) -> Any:
-    return x.sum().item()
+    return x.item(0)
 
 
 def to_list(x: Any) -> Any:
@@ -159,7 +159,7 @@ IDIOMS: list[tuple[Callable[..., Any], str, str]] = [
     (larger, "max(x[0])", "np.max(x[0])"),
     (whole, "int(x.sum())", "x.sum().astype(np.int64)"),
     (floating, "float(x.sum())", "x.sum().astype(np.float64)"),
-    (item, "x.sum().item()", "the 0-d array itself"),
+    (item, "x.item(0)", "the 0-d array itself"),
     (to_list, "x.tolist()", "the array itself"),
     (count, "range(x.argmax())", "a fixed number"),
     (mathematics, "math.exp(x.sum())", "np.exp(x.sum())"),

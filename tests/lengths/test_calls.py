@@ -249,3 +249,18 @@ def test_what_is_said_of_a_call_is_not_about_lengths_that_are_served(
 ) -> None:
     with pytest.raises(nbcomp.NbcompError, match=why):
         _served([(3, 4, 5), (30, 40, 50)])(x, y)
+
+
+def test_types_among_arrays_are_compiled_for(rng: np.random.Generator) -> None:
+    """`jit(f).compile` takes types as `nbcomp.compile` does, keywords and defaults included."""
+    w = rng.random((16, 3), np.float32)
+    f = nbcomp.jit(lambda x, w, scale=2: x @ w * scale)
+    f.compile(nbcomp.f32["n", 16], w=w)
+    for n in (7, 900):
+        x = rng.random((n, 16), np.float32)
+        np.testing.assert_allclose(f(x, w), x @ w * 2, rtol=1e-5)
+    assert any("= " in str(r) and "open" in str(r) for r in f.explain().remarks)
+    g = nbcomp.jit(lambda x: x + 1)
+    g.compile(nbcomp.f64[3, 4])
+    g(np.ones((3, 4)))
+    assert len(g.variants) == 1

@@ -130,7 +130,7 @@ def _while(x: Any) -> Any:
     ("function", "condition"),
     [
         (_while, "x.sum() < 100"),
-        (lambda x: x * x.max().item(), "x.max().item()"),
+        (lambda x: x * x.max().tolist(), "x.max().tolist()"),
         (lambda x: x + np.array(x.tolist()), "x.tolist()"),
         (lambda x: sum((x for _ in range(int(x.max()))), x), "int(x.max())"),
         (lambda x: x * min(x.max(), 3), "min(x.max(), 3)"),
@@ -513,3 +513,12 @@ def test_an_exported_program_takes_the_numbers_that_it_reads() -> None:
     np.testing.assert_array_equal(given(x, 3.0, *given.params.values()), function(x, 3.0))
     with pytest.raises(NbcompError, match="not float"):
         exported(x, 2.0, 1.0, 4.5, np.float32(3))
+
+
+def test_inputs_may_be_one_tuple(rng: np.random.Generator) -> None:
+    x, h = rng.random((2, 3, 4), np.float32)
+    cell = Cell()
+    traced = nbcomp.trace(cell, (x, h))
+    assert str(traced.graph) == str(nbcomp.trace(cell, x, h).graph)
+    pair = nbcomp.trace(lambda pair: pair[0] + pair[1], (x, h))  # a function of one tuple
+    np.testing.assert_array_equal(pair((x, h)), x + h)

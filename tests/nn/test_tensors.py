@@ -46,6 +46,15 @@ HAVE = {
     "part of a parameter": lambda m, x: m.linear.weight[0].relu() + x,
     "given to a layer": lambda m, x: Inner()(np.ones(3, np.float32)) + x,
     "an attribute given to a layer": lambda m, x: Inner()(m.scale) + x,
+    "clamp": lambda m, x: x.clamp(min=0.0, max=2.5) + x.clamp(max=-1.0) + x.clamp_min(0),
+    "view": lambda m, x: x.view(3, -1).relu() + x.view((3, 2)) + x.view(-1)[0],
+    "permute": lambda m, x: x.permute(1, 0).relu() @ x.permute((0, 1)),
+    "expand": lambda m, x: x.sum(dim=0).unsqueeze(0).expand(4, -1).relu(),
+    "masked_fill": lambda m, x: x.masked_fill(x < 0, -np.inf).softmax(-1),
+    "chunk": lambda m, x: x.chunk(2, dim=1)[1].relu() + x.chunk(3, 1)[0],
+    "arithmetic": lambda m, x: x.mul(2).add(1).sub(0.5).div(3).pow(2).neg().exp().sqrt().sin(),
+    "products": lambda m, x: x.mm(x.permute(1, 0)).relu() + x.matmul(m.linear.weight).sum(),
+    "what it is": lambda m, x: x.contiguous().float().relu() * x.dim() + x.numel(),
 }
 LACK = {
     "zeros": lambda m, x: np.zeros(3).relu() + x,

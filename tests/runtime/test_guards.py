@@ -301,6 +301,10 @@ def test_ranges_that_must_not_overlap() -> None:
         (ScalarGuard(argument(0), int, 0, 0, 9), 11, "is 11, outside of 0 … 9"),
         (ValueGuard(argument(0, ("item", "n")), 3), {"n": 4}, "argument 0['n'] was 3 and is now 4"),
         (ValueGuard(argument(0, ("item", "n")), 3), {}, "argument 0['n'] is not there any more"),
+        (ValueGuard(argument(0), 3), BASE, "was 3 and is now an array, f64[2, 3, 4]"),
+        (ValueGuard(argument(0), 3), [0.5] * 90, "was 3 and is now a list of 90"),
+        (ObjectGuard(argument(0), None), BASE, "was None and is now an array, f64[2, 3, 4]"),
+        (ObjectGuard(argument(0), BASE), None, "was an array, f64[2, 3, 4] and is now None"),
     ],
 )
 def test_the_reason_is_in_the_users_words(guard: Guard, value: Any, reason: str) -> None:

@@ -21,7 +21,7 @@ ROW_BYTES = 256 << 10  # what a kernel keeps of one row between its passes over 
 SERIAL_SIZE = 1 << 15  # elements one core may walk several times without a second core helping
 # Instructions per element of one kernel.  Compiling takes some milliseconds for every 10, and more
 # than in proportion; beside so many the elements that go through memory in between cost nothing.
-LONGEST = 600
+LONGEST = 1200
 
 # Kinds of groups that nothing joins.
 APART = {
