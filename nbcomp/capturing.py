@@ -8,17 +8,20 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from nbcomp.conditions import Conditions
 from nbcomp.errors import CaptureError, NbcompError
+from nbcomp.frontend.location import here
 from nbcomp.frontend.outputs import Outputs
 from nbcomp.frontend.result import Out, Static, Tree, bind, leaves, resolve, with_leaves
 from nbcomp.frontend.trace import Capture, capture, signature_of
 from nbcomp.graph.ir import Graph, Node, rewrite
 from nbcomp.graph_module import GraphModule, argument_guard, inputs_of, parameter
-from nbcomp.openings import examples, stand_in
+from nbcomp.openings import examples, of_types, stand_in
 from nbcomp.ops.nn import Linear
 from nbcomp.returning import returned
 from nbcomp.runtime.plan import Guard
@@ -79,18 +82,18 @@ def _python(function: Any) -> Any:
 def _captured(
     function: Any, inputs: Sequence[Any], named: Mapping[str, Any], freeze: bool = False
 ) -> tuple[Capture, list[Any], dict[str, Any]]:
-    """The capture, and the arguments it was made for."""
+    """The capture, and the arguments it was made for: lengths that types name are left open."""
     python = _python(function)
     lengths = examples((*inputs, *named.values()))
     args = [stand_in(v, lengths) for v in inputs]
     kwargs = {k: stand_in(v, lengths) for k, v in named.items()}
-    if lengths:
-        name = next(iter(lengths))
-        raise NbcompError(
-            f"a traced or exported program has arrays of known lengths, but {name!r} is left open",
-            hint="write a number there; functions of nbcomp.jit take every length",
-        )
-    return capture(python, args, kwargs, freeze=freeze), args, kwargs
+    if not lengths:
+        return capture(python, args, kwargs, freeze=freeze), args, kwargs
+    signature = signature_of(python)
+    given = bind(signature, inputs, dict(named), python)
+    opened = of_types(given, list(signature.parameters))
+    with Conditions(where=here).in_force():
+        return capture(python, args, kwargs, freeze=freeze, opened=opened), args, kwargs
 
 
 # ----------------------------------------------------------------------------------- exporting
@@ -108,12 +111,15 @@ class ExportedModule(GraphModule):
 def export(function: Any, *spec: Any, **named: Any) -> ExportedModule:
     """A function or model as a graph without state: what it reads becomes further arguments.
 
-    spec: types (`nbcomp.f32[1, 784]`) or arrays, one per argument, or a dict of them by name (also
-    below the method's name, `{"forward": {"x": …}}`).  `show()` prints the result in typed form,
-    `params` has the arrays to call it with: `exported(x, *exported.params.values())`.
+    spec: types (`nbcomp.f32[1, 784]`, or `nbcomp.f32["n", 784]` for all lengths) or arrays, one per
+    argument, or a dict of them by name (also below the method's name, `{"forward": {"x": …}}`).
+    `show()` prints the result in typed form, `params` has the arrays to call it with:
+    `exported(x, *exported.params.values())`.
 
     Raises CaptureError for control flow that depends on array values, and Unsupported.
     """
+    if "spec" in named and "spec" not in signature_of(_python(function)).parameters:
+        spec = (*spec, named.pop("spec"))
     if len(spec) == 1 and isinstance(spec[0], Mapping):
         named, spec = dict(spec[0]) | named, ()
         if len(named) == 1 and isinstance(inner := next(iter(named.values())), Mapping):
@@ -146,8 +152,11 @@ def _exported(
     params = {node.name: resolve(guard.source, arguments) for node, guard in read}
     nodes, guards = zip(*own, *read, strict=True) if inputs else ((), ())
     result, outputs, scalars = _new_arrays(captured)
-    graph = rewrite(Graph(captured.graph.name, nodes, outputs), _as_products)
-    return ExportedModule(captured_graph(graph, result, scalars, guards), function, params)
+    sizes = captured.sizes
+    with sizes.in_force() if sizes is not None else nullcontext():
+        graph = rewrite(Graph(captured.graph.name, nodes, outputs), _as_products)
+    made = replace(captured_graph(graph, result, scalars, guards), sizes=sizes)
+    return ExportedModule(made, function, params)
 
 
 def _new_arrays(captured: Capture) -> tuple[Tree, tuple[Node, ...], frozenset[int]]:

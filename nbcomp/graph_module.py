@@ -11,6 +11,7 @@ import copy
 import inspect
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -32,16 +33,20 @@ from nbcomp.frontend.result import (
 from nbcomp.frontend.trace import Capture
 from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.editable_node import EditableNode, Literal
-from nbcomp.graph.interpreter import interpret
+from nbcomp.graph.interpreter import interpret, lengths_in
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph.op import Op
 from nbcomp.graph.script import code, script
+from nbcomp.graph.settled import settled
 from nbcomp.pipeline import compile_capture
 from nbcomp.record import Trace
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import ArrayGuard, Guard, ScalarGuard, Source
+from nbcomp.settling import Lengths, lengths_of, numbers
 from nbcomp.target.llvm.compile import host_target
 from nbcomp.types import TensorType, contiguous_strides
+
+MOST_LENGTHS = 64  # of arrays for which there is code of their own, of a program of open ones
 
 
 class GraphModule:
@@ -64,6 +69,7 @@ class GraphModule:
         self._returned = shown
         self._compiled: Compiled | None = None
         self._native: NativeFunction | None = None
+        self._settled: dict[tuple[int, ...], Compiled] = {}
         self.recompile()
 
     def _add_unused(self, captured: Capture) -> None:
@@ -154,8 +160,12 @@ class GraphModule:
 
     def recompile(self) -> GraphModule:
         """Make calls run the graph as it is now; raises VerifyError if it has no meaning."""
-        self.graph.lint()
-        self._current, self._compiled, self._native = self._recaptured(), None, None
+        sizes = self._capture.sizes
+        with (assumed := sizes.copy()).in_force() if sizes is not None else nullcontext():
+            self.graph.lint()
+            current = self._recaptured()
+        self._current = replace(current, sizes=assumed) if sizes is not None else current
+        self._compiled, self._native, self._settled = None, None, {}
         return self
 
     def __copy__(self) -> GraphModule:
@@ -168,7 +178,7 @@ class GraphModule:
         it reads is copied too.  Raises TypeError where it reads global variables."""
         made = object.__new__(type(self))
         memo[id(self)] = made
-        machine_code = {"_compiled": None, "_native": None}
+        machine_code: dict[str, Any] = {"_compiled": None, "_native": None, "_settled": {}}
         kept = {k: v for k, v in vars(self).items() if k not in machine_code}
         try:
             vars(made).update(copy.deepcopy(kept, memo) | machine_code)
@@ -195,6 +205,7 @@ class GraphModule:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the machine code; arrays laid out in another way than the example run in NumPy.
 
+        Lengths that are left open may be any; code for some of them is made when they come first.
         Raises NbcompError for other shapes and dtypes than the program was captured with.
         """
         return self._entry.callable(*args, **kwargs)
@@ -218,17 +229,36 @@ class GraphModule:
     def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         compiled = self.compiled
         values = bind(compiled.capture.signature, args, kwargs)
-        if compiled.mismatch(values) is None:
-            return compiled.run(values)
+        for made in (compiled, self._for_lengths(values)):
+            if made is not None and made.mismatch(values) is None:
+                return made.run(values)
         return self._in_numpy(values)
+
+    def _for_lengths(self, values: Sequence[Any]) -> Compiled | None:
+        """The program for the lengths of these arguments only, where some are open."""
+        captured = self._current
+        if captured.sizes is None:
+            return None
+        arrays = [self._read(n, g, values) for n, g in inputs_of(captured)]
+        lengths = lengths_in(captured.graph, arrays)
+        key = tuple(lengths.values())
+        if key not in self._settled:
+            if len(self._settled) >= MOST_LENGTHS:
+                oldest = self._settled.pop(next(iter(self._settled)))
+                self._entry.remove(oldest.plan)
+            self._settled[key] = made = _compile(self.function or self, _settled(captured, lengths))
+            if made.plain:
+                self._entry.add(made.plan)
+        return self._settled[key]
 
     def _in_numpy(self, values: Sequence[Any]) -> Any:
         """Run the graph by its operators' NumPy meaning."""
-        captured = self.compiled.capture
+        made = self._for_lengths(values) or self.compiled
+        captured = made.capture
         arrays = [self._read(n, g, values) for n, g in inputs_of(captured)]
         outputs = interpret(captured.graph, arrays)
         given = [o[()] if k in captured.scalar_outputs else o for k, o in enumerate(outputs)]
-        return self.compiled.finish(tuple(given), values)
+        return made.finish(tuple(given), values)
 
     def _read(self, node: Node, guard: Guard, values: Sequence[Any]) -> Any:
         """The value of an input, of the type the graph has for it."""
@@ -237,7 +267,7 @@ class GraphModule:
         found = TensorType(array.dtype, array.shape)
         python = isinstance(guard, ScalarGuard) and not issubclass(guard.type, np.generic)
         kinds = (int, float) if python else (np.ndarray, np.generic)
-        if found != node.type or not isinstance(value, kinds):
+        if not _fits(found, node.type) or not isinstance(value, kinds):
             what = found if isinstance(value, np.ndarray) else type(value).__name__
             raise NbcompError(
                 f"{self.name} was captured with {guard.source.dotted()}: {node.type}, not {what}",
@@ -355,6 +385,25 @@ class _Results:
     def outputs(self) -> tuple[Node, ...]:
         """The outputs, in order."""
         return tuple(map(self._graph.node_of, self._args))
+
+
+def _fits(found: TensorType, wanted: TensorType) -> bool:
+    """Whether an array is of a type; lengths that are open there may be any, equal ones equal."""
+    if found.dtype != wanted.dtype or len(found.shape) != len(wanted.shape):
+        return False
+    lengths = lengths_of([(wanted.shape, found.shape)])
+    return bool(numbers(wanted.shape, lengths) == found.shape)
+
+
+def _settled(captured: Capture, lengths: Lengths) -> Capture:
+    """The capture for these lengths only."""
+    return replace(
+        captured,
+        graph=settled(captured.graph, lengths),
+        guards=numbers(captured.guards, lengths),
+        result=numbers(captured.result, lengths),
+        sizes=None,
+    )
 
 
 def _compile(function: Any, captured: Capture) -> Compiled:

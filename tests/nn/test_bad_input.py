@@ -9,7 +9,6 @@ import pytest
 
 import nbcomp
 from nbcomp import nn
-from nbcomp.errors import NbcompError
 
 EMPTY: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = [
     (nn.GroupNorm(2, 4), (0, 4, 3), (0, 4, 3)),
@@ -70,13 +69,6 @@ def test_another_number_of_channels() -> None:
     for layer in (nn.BatchNorm2d(4), nn.BatchNorm2d(4).train()):
         with pytest.raises(ValueError, match=r"BatchNorm2d\(4\) got 3 channels"):
             layer(np.zeros((2, 3, 2, 2), np.float32))
-
-
-def test_open_lengths_are_not_traced() -> None:
-    layer, spec = nn.Linear(4, 2), nbcomp.f32["n", 4]
-    for program in (nbcomp.trace, nbcomp.export):
-        with pytest.raises(NbcompError, match=r"'n' in .* is left open"):
-            program(layer, spec)
 
 
 def test_traced_programs_are_copied_but_not_pickled() -> None:

@@ -522,3 +522,43 @@ def test_inputs_may_be_one_tuple(rng: np.random.Generator) -> None:
     assert str(traced.graph) == str(nbcomp.trace(cell, x, h).graph)
     pair = nbcomp.trace(lambda pair: pair[0] + pair[1], (x, h))  # a function of one tuple
     np.testing.assert_array_equal(pair((x, h)), x + h)
+
+
+@pytest.mark.parametrize("way", ["type", "keyword", "spec"])
+def test_exported_for_all_lengths(way: str, rng: np.random.Generator, capsys: Any) -> None:
+    model, rows = Mlp(), nbcomp.f32["n", 784]
+    given: Any = {
+        "type": lambda: model.export(rows),
+        "keyword": lambda: model.export(x=rows),
+        "spec": lambda: model.export(spec={"forward": {"x": rows}}),
+    }[way]()
+    given.show()
+    shown = capsys.readouterr().out
+    assert 'x: R.Tensor((n, 784), dtype="float32")' in shown
+    assert 'R.Tensor((n, 10), dtype="float32")' in shown
+    for n in (1, 2, 7, 60, 400, 7):
+        x = rng.random((n, 784), np.float32)
+        found = given(x, *given.params.values())
+        np.testing.assert_allclose(found, model(x), rtol=2e-5, atol=2e-5)
+    with pytest.raises(NbcompError, match=r"was captured with x: f32\[n, 784\]"):
+        given(np.ones((3, 7), np.float32), *given.params.values())
+
+
+def test_a_trace_for_all_lengths_can_be_edited(rng: np.random.Generator) -> None:
+    def f(a: Any, b: Any) -> Any:
+        return (a @ b).reshape(-1), a.shape[0] * b
+
+    traced = nbcomp.trace(f, nbcomp.f64["n", "k"], nbcomp.f64["k", 3])
+    product = next(n for n in traced.graph.nodes if n.op == "call_function")
+    with traced.graph.inserting_after(product):
+        squashed = traced.graph.call_function(np.tanh, (product,))
+    product.replace_all_uses_with(squashed)
+    squashed.args = (product,)
+    traced.graph.lint()
+    traced.recompile()
+    for n, k in ((4, 5), (1, 5), (30, 1), (200, 64)):
+        a, b = rng.random((n, k)), rng.random((k, 3))
+        for found, wanted in zip(traced(a, b), (np.tanh(a @ b).ravel(), n * b), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    a, b = rng.random((6, 5)), rng.random((5, 3))
+    np.testing.assert_allclose(traced(a[::-1], b)[0], np.tanh(a[::-1] @ b).ravel(), rtol=1e-12)
