@@ -6,7 +6,6 @@ named by what the user wrote: the line of the loop, how many iterations it has, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from nbcomp.errors import ScheduleError
@@ -30,9 +29,8 @@ from nbcomp.machine import Machine
 from nbcomp.record import Location, remark
 from nbcomp.schedule.blocks import Product
 from nbcomp.sizes import hint
-from nbcomp.types import TensorType, contiguous_strides
+from nbcomp.types import contiguous_strides
 
-NUMBERED = re.compile(r"t\d+(_\d+)?")  # buffers that lowering names
 COPY = "an array in that order, made once with {}, would be read whole vectors"
 
 
@@ -51,21 +49,14 @@ def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
             f"a last axis of {lanes} or more would fill the vectors",
         )
     for load in {found.buffer: found for found in _apart(loop)}.values():
-        name, where = _operand(load.buffer), load.location or at
+        name, where = load.buffer.name, load.location or at
         step = steps_of(load).get(loop.var, 0)
         if step:
-            reason = f"{name} is read in steps of {step:,} elements, one lane at a time"
+            reason = f"`{name}` is read in steps of {step:,} elements, one lane at a time"
             remark("missed", "vectorize", reason, where, _copy(load.buffer))
         else:
-            reason = f"{name} is read at computed places, one lane at a time"
+            reason = f"`{name}` is read at computed places, one lane at a time"
             remark("missed", "vectorize", reason, where)
-
-
-def _operand(buffer: Buffer) -> str:
-    """The user's name of an array; of one that has none, what it is."""
-    if not NUMBERED.fullmatch(buffer.name):
-        return f"`{buffer.name}`"
-    return f"what is computed before ({TensorType(buffer.dtype, buffer.shape)})"
 
 
 def instructed(name: str, terms: int, at: Location | None) -> None:
