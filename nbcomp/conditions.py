@@ -19,6 +19,7 @@ from nbcomp.sizes import (
     IN_FORCE,
     Key,
     Monomial,
+    Number,
     Quotient,
     Size,
     Symbol,
@@ -155,9 +156,10 @@ class Conditions:
         """Whether a formula is below 0: for the values seen, and so for all that are taken."""
         if not isinstance(size, Size):
             return bool(size < 0)
-        if size.key not in self._below:
-            self._below[size.key] = self._is_negative(self._simplified(size))
-        return self._below[size.key]
+        found = self._below.get(size.key)
+        if found is None:
+            found = self._below[size.key] = self._is_negative(self._simplified(size))
+        return found
 
     def _is_negative(self, size: Any) -> bool:
         if not isinstance(size, Size):
@@ -166,17 +168,27 @@ class Conditions:
         if high < 0 or low >= 0:
             return bool(high < 0)
         answer = size.hint < 0
-        if not self._narrow(size, lambda r: r[1] < 0 if answer else r[0] >= 0):
+        if len(size.terms) <= 2 and is_linear(size) and len(symbols_of(size)) == 1:
+            self._bound(size, answer)
+        elif not self._narrow(size, lambda r: r[1] < 0 if answer else r[0] >= 0):
             self._limit(size, answer)
         return answer
+
+    def _bound(self, size: Size, below: bool) -> None:
+        """Narrow the range of the one symbol of a straight line to where it is below 0, or not."""
+        (symbol,) = symbols_of(size)
+        factor = Fraction(size.terms[(symbol,)])
+        edge = -Fraction(size.terms.get((), 0)) / factor
+        self.box[symbol] = _half(self.box[symbol], edge, below, factor > 0)
 
     def is_zero(self, size: Any) -> bool:
         """Whether a formula is 0."""
         if not isinstance(size, Size):
             return bool(size == 0)
-        if size.key not in self._none:
-            self._none[size.key] = self._is_zero(self._simplified(size))
-        return self._none[size.key]
+        found = self._none.get(size.key)
+        if found is None:
+            found = self._none[size.key] = self._is_zero(self._simplified(size))
+        return found
 
     def _is_zero(self, size: Any) -> bool:
         if not isinstance(size, Size):
@@ -279,15 +291,16 @@ class Conditions:
     def _limit(self, size: Size, below: bool) -> None:
         """Note that a formula is below 0, or not: as a range of what is variable in it."""
         formula, factor, rest = _normal(size)
-        edge = -rest / factor
-        _, (low, high) = self.ranges.get(formula.key, (formula, (-FAR, FAR)))
-        if below == (factor > 0):
-            most = math.ceil(edge) - 1 if below else math.floor(edge)
-            high = min(high, most)
-        else:
-            least = math.floor(edge) + 1 if below else math.ceil(edge)
-            low = max(low, least)
-        self.ranges[formula.key] = formula, (low, high)
+        _, known = self.ranges.get(formula.key, (formula, (-FAR, FAR)))
+        self.ranges[formula.key] = formula, _half(known, -rest / factor, below, factor > 0)
+
+
+def _half(found: Range, edge: Fraction, below: bool, rising: bool) -> tuple[int, int]:
+    """The part of a range in which a straight line that is 0 at an edge is below 0, or is not."""
+    low, high = found
+    if below == rising:
+        return low, min(high, math.ceil(edge) - 1 if below else math.floor(edge))
+    return max(low, math.floor(edge) + 1 if below else math.ceil(edge)), high
 
 
 def _apart(found: Range) -> bool:
@@ -352,11 +365,35 @@ def bounds(value: Any, box: Box) -> Range:
         exact = value.at({s: box[s][0] for s in symbols_of(value)})
         return exact, exact
     plain = _term_bounds(value, box)
-    lines = [_straight(value, upper) for upper in (False, True)]
-    if lines[0] is None or lines[1] is None:
+    lines = _lines(value)
+    if lines is None:
         return plain
-    low, high = bounds(lines[0], box)[0], bounds(lines[1], box)[1]
+    (below, by), (above, over) = lines
+    low, high = bounds(below, box)[0], bounds(above, box)[1]
+    if is_whole(value):
+        low, high = -(-low // by), high // over
+    else:
+        low, high = Fraction(low, by), Fraction(high, over)
     return max(low, plain[0]), min(high, plain[1])
+
+
+Line = tuple[Any, int]  # a formula with whole coefficients and no quotients, and what divides it
+
+
+def _lines(value: Size) -> tuple[Line, Line] | None:
+    """Straight lines below and above a formula; None if it has no quotients.  They are kept with
+    it: a range is found in many steps."""
+    if value.lines is None:
+        found = [_straight(value, upper) for upper in (False, True)]
+        value.lines = () if found[0] is None else tuple(map(_with_whole_factors, found))
+    return value.lines or None
+
+
+def _with_whole_factors(line: Any) -> Line:
+    terms: Mapping[Monomial, Any] = line.terms if isinstance(line, Size) else {(): Fraction(line)}
+    by = math.lcm(*(Fraction(c).denominator for c in terms.values()))
+    whole: dict[Monomial, Number] = {m: int(c * by) for m, c in terms.items()}
+    return (Size(whole) if isinstance(line, Size) else int(whole[()])), by
 
 
 def _term_bounds(value: Size, box: Box) -> Range:
@@ -389,7 +426,7 @@ def _quotient_bounds(value: Quotient, box: Box) -> Range:
     least, greatest = bounds(value.by, box)
     if least <= 0:
         return -MOST, MOST
-    ends = [math.floor(Fraction(t) / Fraction(b)) for t in (low, high) for b in (least, greatest)]
+    ends = [t // b for t in (low, high) for b in (least, greatest)]
     return min(ends), max(ends)
 
 

@@ -80,8 +80,15 @@ class Quotient:
         return hash(self.key)
 
     def __str__(self) -> str:
+        negative, text = self.signed()
+        return f"(-{text})" if negative else f"({text})"
+
+    def signed(self) -> tuple[bool, str]:
+        """Its text, and whether a minus goes before it: ⌊-n / 8⌋ is -⌈n / 8⌉."""
+        if str(self.top).startswith("-"):
+            return True, f"ceildiv({-self.top}, {self.by})"
         parts = (f"({p})" if len(_terms(p) or ()) > 1 else str(p) for p in (self.top, self.by))
-        return f"({' // '.join(parts)})"
+        return False, " // ".join(parts)
 
     def at(self, values: Mapping[Symbol, int]) -> int:
         """Its value."""
@@ -97,13 +104,14 @@ Number = int | Fraction
 class Size:
     """A polynomial that is no constant.  Fractions are for estimates; sizes have none."""
 
-    __slots__ = ("_hint", "_key", "terms")
+    __slots__ = ("_hint", "_key", "lines", "terms")
     __array_ufunc__ = None  # NumPy's scalars leave arithmetic with it to it
 
     def __init__(self, terms: dict[Monomial, Number]) -> None:
         self.terms = terms
         self._key: Key | None = None
         self._hint: int | None = None
+        self.lines: Any = None  # kept for `conditions`: what the formula lies between
 
     @property
     def key(self) -> Key:
@@ -152,21 +160,35 @@ class Size:
         return -self if self < 0 else self
 
     def __add__(self, other: Any) -> Any:
+        if type(other) is int:
+            return self._plus(other)
         terms = _terms(other)
         return NotImplemented if terms is None else _made(_sum(self.terms, terms))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
+        if type(other) is int:
+            return self._plus(-other)
         terms = _terms(other)
-        if terms is None:
-            return NotImplemented
-        return _made(_sum(self.terms, {m: -c for m, c in terms.items()}))
+        return NotImplemented if terms is None else _made(_sum(self.terms, terms, -1))
 
     def __rsub__(self, other: Any) -> Any:
         return NotImplemented if _terms(other) is None else -self + other
 
+    def _plus(self, number: int) -> Size:
+        """What most arithmetic is: no term but the constant changes."""
+        if not number:
+            return self
+        terms = dict(self.terms)
+        constant = terms.pop((), 0) + number
+        if constant:
+            terms[()] = constant
+        return Size(terms)
+
     def __mul__(self, other: Any) -> Any:
+        if type(other) is int and other:
+            return self if other == 1 else Size({m: c * other for m, c in self.terms.items()})
         terms = _terms(other)
         return NotImplemented if terms is None else _made(_product(self.terms, terms))
 
@@ -280,10 +302,12 @@ def _terms(value: Any) -> dict[Monomial, Number] | None:
     return {(): operator.index(value)} if hasattr(value, "__index__") else None
 
 
-def _sum(a: dict[Monomial, Number], b: dict[Monomial, Number]) -> dict[Monomial, Number]:
+def _sum(
+    a: dict[Monomial, Number], b: dict[Monomial, Number], times: int = 1
+) -> dict[Monomial, Number]:
     total = dict(a)
     for m, c in b.items():
-        total[m] = total.get(m, 0) + c
+        total[m] = total.get(m, 0) + c * times
     return total
 
 
@@ -420,7 +444,11 @@ def is_open(values: Iterable[Any]) -> bool:
 def _written(size: Size) -> str:
     parts = []
     for monomial, factor in sorted(size.terms.items(), key=lambda t: -len(t[0])):
-        names = [str(a) for a in monomial]
+        names = []
+        for atom in monomial:
+            negative, text = (False, str(atom)) if isinstance(atom, Symbol) else atom.signed()
+            factor = -factor if negative else factor
+            names.append(text if isinstance(atom, Symbol) or negative else f"({text})")
         shown = [str(abs(factor)), *names] if abs(factor) != 1 or not names else names
         parts.append(("-" if factor < 0 else "+", "*".join(shown)))
     head = parts[0][1] if parts[0][0] == "+" else f"-{parts[0][1]}"

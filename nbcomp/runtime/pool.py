@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ def available() -> int:
     return max(1, min(cores, _container_limit()))
 
 
+@cache
 def _container_limit() -> int:
     """Whole cores of the control group's quota (cgroup v2 `cpu.max`: quota and period in µs)."""
     try:

@@ -139,7 +139,8 @@ def _in_flight(loop: For) -> int:
         return 8 if weight <= 8 else 4 if weight <= 24 else 2
     # rows added to one row of sums come one after the other: what counts is the weight of one
     weight /= max(terms_together(loop), 1)
-    return 4 if weight <= 6 else 2 if weight <= 16 else 1
+    few = 2 if terms_together(loop) > 1 else 4
+    return few if weight <= 6 else 2 if weight <= 16 else 1
 
 
 def terms_together(loop: For) -> int:

@@ -15,6 +15,7 @@ from nbcomp.display import help as hover
 from nbcomp.display.view.kernels import kernel_text
 from nbcomp.graph.op import REGISTRY, Library
 from nbcomp.loop.grammar import Block, Call, Exit, For, Leave, Let, buffers_in, walk
+from nbcomp.loop.intrinsics import INTRINSICS
 from tests.one_graph import compile_graph, graph_of
 
 LEVELS = ("loop", "llvm", "asm")
@@ -74,6 +75,10 @@ def test_every_instruction_is_explained(level: str, tokens: dict[str, set[str]])
     lookup = hover.NOTATIONS[level][1]
     assert len(tokens[level]) > {"loop": 40, "llvm": 40, "asm": 120}[level]
     assert not sorted(t for t in tokens[level] - GIVEN if lookup(t) is None)
+
+
+def test_every_instruction_that_loops_become_is_explained() -> None:
+    assert not [name for name in INTRINSICS if hover.loop(name) is None]
 
 
 def test_every_operator_is_explained() -> None:

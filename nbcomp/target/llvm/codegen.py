@@ -20,6 +20,7 @@ from nbcomp.origin import Construct
 from nbcomp.record import Location
 from nbcomp.target.llvm import tensor
 from nbcomp.target.llvm.builder import Value
+from nbcomp.target.llvm.chunks import open_ended
 from nbcomp.target.llvm.debug import DebugTable, unlocated
 from nbcomp.target.llvm.loops import LoopEmitter
 from nbcomp.target.llvm.values import Lanes
@@ -88,6 +89,7 @@ def generate(
     vectors of this width have them.  attributes: LLVM's, of the functions that do the work.
     features: what the CPU has besides (`Machine.features`).
     """
+    kernel = kernel if kernel.written else open_ended(kernel)
     declarations: dict[str, str] = {}
     debug = DebugTable(kernel) if located else None
     functions, stages = [], []

@@ -41,7 +41,7 @@ from nbcomp.sizes import Size
 from nbcomp.target.llvm import blas, hints, jumps, tensor
 from nbcomp.target.llvm.builder import Value
 from nbcomp.target.llvm.instructions import InstructionEmitter
-from nbcomp.target.llvm.values import Lanes, is_literal
+from nbcomp.target.llvm.values import LITERAL, Lanes, is_literal
 
 
 class LoopEmitter(InstructionEmitter):
@@ -341,7 +341,9 @@ class LoopEmitter(InstructionEmitter):
         if not isinstance(stmt.extent, Affine) or stmt.extent.terms:
             return None
         n = stmt.extent.constant
-        one = not isinstance(n, Size) and (stmt.unroll - 1) * lanes < n <= stmt.unroll * lanes
+        if isinstance(n, Size) or (n > LITERAL and not self.b.loops):
+            return None  # it runs once: as other lengths do, to be the same code
+        one = (stmt.unroll - 1) * lanes < n <= stmt.unroll * lanes
         return Value(str(n), "i64") if one else None
 
     def tail(
