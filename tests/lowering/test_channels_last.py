@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import nbcomp
 from nbcomp import nn
 from nbcomp.graph.op import ChannelsLast
 from nbcomp.levels import levels
+from nbcomp.machine import host
 from nbcomp.nn import functional as F
 from nbcomp.options import Options
 from nbcomp.pipeline import compile_for
@@ -212,3 +214,18 @@ def test_wide_images_are_turned_while_they_get_their_margins(
     (framed,) = (n for n in made.graph.nodes if n.op.name == "pad_constant")
     assert (framed.shape[-1] == channels) == turned
     assert near(made(x), model(x))
+
+
+@pytest.mark.skipif(host().vector_bytes < 64, reason="a tile of 28 vectors takes 32 registers")
+def test_sums_of_tiles_that_take_all_registers_stay_in_them() -> None:
+    layers = [nn.Conv2d(128, 128, 3, padding=1), nn.ReLU(), nn.Conv2d(128, 128, 3, padding=1)]
+    compiled = nbcomp.compile(nn.Sequential(*layers), np.ones((1, 128, 28, 28), np.float32))
+    tiles = [t for k in compiled.kernels for t in loops(k.text("asm")) if t.count("vfmadd") == 28]
+    assert tiles
+    assert not any("zmm" in line and "rsp" in line for t in tiles for line in t.splitlines())
+
+
+def loops(assembly: str) -> list[str]:
+    """What lies between a label and a jump to it, of the innermost loops of a text."""
+    found = re.findall(r"^(\.LBB\w+):\n((?:(?!\.LBB).*\n)*?)\tj\w+\t\1$", assembly, re.MULTILINE)
+    return [body for _, body in found]

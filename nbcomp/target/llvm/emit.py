@@ -151,33 +151,37 @@ def made_here(text: str, cpu: Cpu) -> Texts:
     with _llvm:
         module = _optimised(text, cpu)
         optimised = str(module)  # now: machine code is made by changing the module
-        with _addresses_in_place(text):
+        with _as_written(text):
             assembly = target_machine(cpu, is_compact(text, cpu)).emit_assembly(module)
         return Texts(optimised, str(assembly))
 
 
 def object_of(text: str, cpu: Cpu, compact: bool) -> bytes:
     """The object of a text, with or without its constants beside it."""
-    with _llvm, _addresses_in_place(text):
+    with _llvm, _as_written(text):
         return bytes(target_machine(cpu, compact).emit_object(_optimised(text, cpu)))
 
 
 @contextmanager
-def _addresses_in_place(text: str) -> Iterator[None]:
-    """Without LLVM's loop strength reduction inside, but for loops that were written.
+def _as_written(text: str) -> Iterator[None]:
+    """With LLVM's code generator set for our code inside.
 
-    Our code has its addresses where they change.  Looking for better ones takes LLVM up to two
-    thirds of its time, and it finds none.  The switch is the process's, so it is off outside, for
-    others that use LLVM.
+    But for loops that were written, loop strength reduction is off: our code has its addresses
+    where they change.  Looking for better ones takes LLVM up to two thirds of its time, and it
+    finds none.  Sums of products are put in order from the top of a block down: from the bottom up
+    all loads of a tile come first and wait in the registers that its sums need.  Switches are the
+    process's, so they are as they were outside, for others that use LLVM.
     """
-    off = not is_written(text)
-    if off:
-        llvm.set_option("nbcomp", "-disable-lsr=true")
+    switches = {} if is_written(text) else {"-disable-lsr": ("true", "false")}
+    if "llvm.fmuladd" in text:
+        switches["-misched-prera-direction"] = ("topdown", "bottomup")
+    for name, (ours, _) in switches.items():
+        llvm.set_option("nbcomp", f"{name}={ours}")
     try:
         yield
     finally:
-        if off:
-            llvm.set_option("nbcomp", "-disable-lsr=false")
+        for name, (_, usual) in switches.items():
+            llvm.set_option("nbcomp", f"{name}={usual}")
 
 
 def _optimised(text: str, cpu: Cpu) -> Any:
