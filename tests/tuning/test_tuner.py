@@ -163,7 +163,7 @@ def test_a_worker_that_is_killed_or_stopped_costs_a_trial(sent: str, record: Dat
     assert 1 <= found.lost <= 2  # what is idle at the end is not missed
     (kernel,) = found.kernels
     assert kernel.state.failed <= 2
-    assert found.trials > 10
+    assert found.trials > 5  # the search went on
 
 
 def test_a_worker_that_is_lost_before_another_kernel(record: Database) -> None:
