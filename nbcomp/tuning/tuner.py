@@ -249,11 +249,17 @@ class Tuner:
             self.record.append(*(kernel.entry(target, t, verdict) for t in trials))
 
     def judge_model(self, workers: Runner) -> None:
-        """Say of the kernel with the most trials how well the model ranks its space, if asked."""
-        if self.drawn and not self.interrupted:
-            self.tell("judging the cost model")
-            kernel = max(self.kernels, key=lambda k: len(k.search.trials))
+        """Say of the kernel with the most trials how well the model ranks its space, if asked; an
+        interrupt ends that and keeps what was found."""
+        if not self.drawn or self.interrupted:
+            return
+        self.tell("judging the cost model")
+        kernel = max(self.kernels, key=lambda k: len(k.search.trials))
+        try:
             kernel.ranking = ranking_of(workers, kernel.task, kernel.search, self.drawn)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            workers.restart()
 
     # ----------------------------------------------------------------------------- choosing
 

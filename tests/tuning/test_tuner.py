@@ -166,6 +166,23 @@ def test_a_worker_that_is_killed_or_stopped_costs_a_trial(sent: str, record: Dat
     assert found.trials > 5  # the search went on
 
 
+def test_the_model_is_judged_if_asked_and_an_interrupt_of_that_keeps_the_best(
+    record: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tune(softmax, X, seconds=2.5, record=record, drawn=16)
+    ranking = found.kernels[0].state.ranking
+    assert ranking is None or 12 <= ranking.drawn <= 16  # None: hardly a trial was made
+    assert not found.interrupted
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nbcomp.tuning.tuner.ranking_of", interrupted)
+    found = tune(softmax, X, seconds=1.5, record=record, drawn=16)
+    assert found.interrupted
+    assert found.kernels[0].state.points
+
+
 def test_a_worker_that_is_lost_before_another_kernel(record: Database) -> None:
     def program(a: Any, b: Any) -> Any:
         return softmax(a @ b), np.tanh(b).sum()
