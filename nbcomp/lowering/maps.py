@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Contract, Elementwise, Piecewise, View
+from nbcomp.graph.op import Contract, Elementwise, Piece, Piecewise, View
 from nbcomp.graph.passes.operands import base_of
 from nbcomp.loop.grammar import (
     Affine,
@@ -25,6 +26,8 @@ from nbcomp.lowering.group import AXES, GroupLowering, strides_in
 from nbcomp.lowering.writer import Writer
 from nbcomp.types import contiguous_strides
 
+THIN = 4  # elements of a row that a part has, up to which rows are written part by part
+
 
 class Maps(GroupLowering):
     """Elementwise groups (`map`) and results put together from boxes (`pieces`)."""
@@ -32,7 +35,7 @@ class Maps(GroupLowering):
     def output(self, node: Node) -> Buffer:
         """A new array, in NumPy's order where it may be."""
         order = self.wanted(node)
-        if order is None and node.shape == self.group.space:
+        if order is None and node in self.free and node.shape == self.group.space:
             order = self.order
         return self.buffer(node, strides_in(node.shape, order), "output")
 
@@ -50,6 +53,8 @@ class Maps(GroupLowering):
         wanted = [self.wanted(n) for n in group.outputs if n.shape == group.space]
         if wanted and wanted[0] is not None and not group.components:
             return wanted[0]
+        if group.kind == "pieces" and group.outputs[0] in self.free:
+            return self.order_of_parts(group.outputs[0])
         if group.kind != "map" or group.components or not set(group.outputs) <= self.free.keys():
             return plain
         if any(isinstance(n.op, Contract) for n in group.nodes):
@@ -60,6 +65,18 @@ class Maps(GroupLowering):
             return plain
         orders = {tuple(self.order_of(node)) for node in group.outputs}
         return list(orders.pop()) if len(orders) == 1 else plain
+
+    def order_of_parts(self, node: Node) -> list[int]:
+        """The order of what is put together: that of the first part that lies in memory."""
+        plain = list(range(len(node.shape)))
+        for operand in node.inputs:
+            while operand.op.name == "slice":
+                operand = operand.inputs[0]
+            part = self.elements.memory.get(operand)
+            if part is not None and len(part.strides) == len(plain):
+                steps = part.strides
+                return sorted(plain, key=lambda k: -abs(steps[k]))
+        return plain
 
     def reads_out_of_order(self) -> bool:
         """Whether any array read may not be in C order; else there is no need to look closer."""
@@ -112,24 +129,39 @@ class Maps(GroupLowering):
         self.close_stage()
 
     def pieces(self) -> None:
-        """One loop nest per box of a result that is put together from parts."""
+        """One loop nest per box of a result that is put together from parts, or one for boxes that
+        lie side by side in every row."""
         (node,) = self.group.outputs
         assert isinstance(node.op, Piecewise)
-        buffer = self.outputs[node]
-        for piece in node.op.pieces(node.type, *(i.type for i in node.inputs)):
-            if math.prod(piece.extent) == 0:
-                continue
-            operand = node.inputs[piece.operand]
+        found = node.op.pieces(node.type, *(i.type for i in node.inputs))
+        boxes = [p for p in found if math.prod(p.extent)]
+        together = len({p.extent for p in boxes}) == 1 and self.are_thin(boxes)
+        for group in [boxes] if together else [[p] for p in boxes]:
             names = [AXES[k % 8] for k in self.order]
-            extents = [piece.extent[k] for k in self.order]
+            extents = [group[0].extent[k] for k in self.order]
             with self.writer.loops(names, extents, node.location) as loops:
                 at = dict(zip(self.order, loops, strict=True))
-                index = tuple(at[k] for k in range(len(loops)))
-                place = stepped(index, piece.step, piece.start)
-                source = stepped(index, piece.factor, piece.offset)
-                value = self.elements.at(operand, broadcast_index(source, operand.shape))
-                self.writer.add(Store(buffer, place, value, node.location))
+                for piece in group:
+                    self.place(node, piece, tuple(at[k] for k in range(len(loops))))
             self.close_stage()
+
+    def are_thin(self, boxes: Sequence[Piece]) -> bool:
+        """Whether boxes have little of each row and lie side by side there: rows are then written
+        whole, once."""
+        if not self.order or boxes[0].extent[self.order[-1]] > THIN:
+            return False
+        last = self.order[-1]
+        ends = sorted((p.start[last], p.start[last] + p.extent[last]) for p in boxes)
+        apart = all(one[1] <= two[0] for one, two in pairwise(ends))
+        return apart and all(p.step[last] == 1 for p in boxes)
+
+    def place(self, node: Node, piece: Piece, index: Index) -> None:
+        """Write the element of a box at this index."""
+        operand = node.inputs[piece.operand]
+        place = stepped(index, piece.step, piece.start)
+        source = stepped(index, piece.factor, piece.offset)
+        value = self.elements.at(operand, broadcast_index(source, operand.shape))
+        self.writer.add(Store(self.outputs[node], place, value, node.location))
 
 
 def stepped(index: Index, factors: tuple[int, ...], offsets: tuple[int, ...]) -> Index:

@@ -204,7 +204,7 @@ def _read_anyhow(fused: FusedGraph) -> Iterator[Node]:
         return True
 
     for group in fused.groups:
-        if group.kind in ("map", "reduce") and groups[group.name] == 1:
+        if group.kind in ANY_ORDER and groups[group.name] == 1:
             yield from (n for n in group.outputs if n not in results and by_strides(n))
 
 

@@ -121,6 +121,29 @@ def test_results_that_others_read(layout: str) -> None:
         assert got.strides == wanted.strides
 
 
+def test_what_is_written_to_an_argument_beside_a_result_in_another_order() -> None:
+    def both(a: Any) -> Any:
+        v = a * 0.5 - a
+        a *= v
+        return v
+
+    mine, theirs = (np.asfortranarray(np.arange(2400.0).reshape(40, 60)) for _ in range(2))
+    np.testing.assert_array_equal(nbcomp.jit(both)(mine), both(theirs))
+    np.testing.assert_array_equal(mine, theirs)
+
+
+def test_parts_of_short_rows_are_written_together() -> None:
+    a = np.arange(35.0).reshape(5, 7)
+
+    def joined(a: Any) -> Any:
+        return np.stack([a, a * 2, a + 1], -1), np.concatenate([a[:, :2], a[:, 1:3]], 1)
+
+    for x in (a, np.asfortranarray(a), a[::-1]):
+        for got, wanted in zip(nbcomp.jit(joined)(x), joined(x), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+            assert long_strides(got) == long_strides(wanted)
+
+
 @pytest.mark.parametrize("order", "CF")
 def test_whether_a_reshape_is_a_view_depends_on_the_order(order: Any) -> None:
     """In parts: what is handed out must lie as NumPy's does."""
