@@ -7,18 +7,52 @@ where its value does not fit an integer dtype; arrays wrap round instead.  Knows
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.dispatch import deep, lower
+from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, known
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer, holds_traced, read
+from nbcomp.graph.op import Input
 from nbcomp.ops.operand import cast
 from nbcomp.sizes import Size
 from nbcomp.types import FLOAT64, DType
+
+MOST_READ = 64  # numbers of a list that `jit` reads one by one
+
+
+def check_members(session: Session, value: Any) -> None:
+    """Raise `Unsupported` for a list of so many of the caller's numbers that as many arguments of
+    compiled code would take longer than NumPy takes, and seconds to compile."""
+    if session.stand_in is None:  # nobody else could make an array of it
+        return
+    read_here = sum(_is_read(leaf) for leaf in _leaves(value))
+    if read_here > MOST_READ:
+        raise Unsupported(
+            f"an array is made of {read_here} numbers, which would be read one by one",
+            here(),
+            "make the array outside, or write the numbers to one",
+        )
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from _leaves(entry)
+    else:
+        yield value
+
+
+def _is_read(value: Any) -> bool:
+    """Whether a number is one of the caller's."""
+    if type(value) is Tracer:
+        return not value._type.shape and isinstance(read(value).op, Input)
+    return type(value) is Number and isinstance(value._node.op, Input)
 
 
 def converted(session: Session, value: Any, dtype: DType) -> Any:

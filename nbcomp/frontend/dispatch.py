@@ -56,6 +56,9 @@ def handles(*functions: Any) -> Callable[[Handler], Handler]:
     return register
 
 
+MOST_ASSUMED = 64  # NumPy scalars of one call whose values are assumed
+
+
 def call(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a NumPy function on tracers and other values."""
     result = _called(session, function, args, kwargs)
@@ -110,19 +113,19 @@ def _scalars_known(
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments with the values of NumPy scalars that depend on no array: a function that needs
     numbers now (a shape, a bound of `np.arange`) has them assumed, as Python's numbers are.  None
-    if there are none."""
-    changed = False
+    if there are none, or so many that no other call would have the same."""
+    changed = 0
 
     def value(x: Any) -> Any:
         nonlocal changed
         found = session.known(read(x)) if type(x) is Tracer and x._scalar else None
         if found is None:
             return x
-        changed = True
+        changed += 1
         return found[()]
 
     values = deep(value, args), deep(value, kwargs)
-    return values if changed else None
+    return values if 0 < changed <= MOST_ASSUMED else None
 
 
 def _ufunc(

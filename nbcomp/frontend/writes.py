@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.converted import converted, members
+from nbcomp.frontend.converted import check_members, converted, members
 from nbcomp.frontend.dispatch import (
     adopt,
     constants,
@@ -249,6 +249,7 @@ def _array(
             node = cast(read(x), supported(wanted))
             result = fresh_like(session, x, node, order)
     elif type(object) is Number or holds_traced(object) or _holds_array(object):
+        check_members(session, object)
         if dtype is not None and isinstance(object, list | tuple):
             members(session, object, supported(dtype))
         node = NUMPY[np.array].trace(lower(session, _adopted(session, object)), dtype)

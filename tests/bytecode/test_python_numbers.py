@@ -9,6 +9,8 @@ import pytest
 
 import nbcomp
 
+LOG: list[int] = []
+
 
 def index(x: Any) -> Any:
     k = int(x.argmax())
@@ -121,3 +123,25 @@ def test_the_trace_of_an_item() -> None:
     traced = nbcomp.trace(lambda x: x * x.sum().item(), np.ones(3, np.float32))
     np.testing.assert_array_equal(traced(np.full(3, 2, np.float32)), np.full(3, 12, np.float32))
     assert traced(np.ones(3, np.float32)).dtype == np.float32
+
+
+def test_long_lists_of_numbers_are_numpys(rng: np.random.Generator) -> None:
+    """Each number would be an argument of the compiled code."""
+
+    def walk(x: Any, steps: Any) -> Any:
+        seen = []
+        for step in steps:
+            x = np.sin(x) + 0.1
+            LOG.append(step)
+            seen.append(x[0])
+        return np.array(seen).cumsum() * 2 + x.sum()
+
+    x, steps, fast = rng.random(4), list(range(300)), nbcomp.jit(walk)
+    for _ in range(3):
+        np.testing.assert_allclose(fast(x, steps), walk(x, steps))
+    assert all(len(c.captured.nodes) < 60 for c in fast.parts.compiled)
+    assert any("300 numbers" in b.reason for b in fast.breaks)
+    summed = nbcomp.jit(lambda values: np.array(values).sum())
+    values = rng.random(20).tolist()
+    assert summed(values) == pytest.approx(sum(values))
+    assert not summed.breaks

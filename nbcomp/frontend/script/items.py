@@ -17,6 +17,7 @@ from nbcomp.frontend.script.values import (
     describe,
     number,
 )
+from nbcomp.frontend.selection import Selection
 from nbcomp.loop.grammar import (
     Affine,
     Expr,
@@ -57,7 +58,8 @@ class Items(Branches):
                 return as_index(length.expr), length.low > 0, element
             case Computed():
                 return self.items(self.frozen(iterable))
-        raise NotElements(f"a loop over {describe(iterable)}")
+        what = "x[mask]" if type(iterable) is Selection else describe(iterable)
+        raise NotElements(f"a loop over {what}")
 
     def run_time_steps(self, r: RangeOf, step: Scalar) -> tuple[Expr, bool, Callable[[Expr], Any]]:
         """A range whose step is known at run time: it must be positive, as far as is known."""
