@@ -19,7 +19,7 @@ SUMS = """%%compile {}
 def sums(v):
     found = []
     for i in range(3):
-        found.append(float((v * i).sum()))
+        found.append((v * i).sum().tolist())
     return found
 sums(x)"""
 
@@ -36,7 +36,7 @@ def test_parts_are_compared_with_python_and_timed(data: Any) -> None:
     assert found.comparison.agrees
     assert found.comparison.compiled.median > 0
     assert "plain Python in" in found.headline
-    assert "float(…) of what the function returns" in " ".join(found.headline.split())
+    assert "it can be indexed and iterated over" in " ".join(found.headline.split())
     again = data.value("%bench sums(x) --seconds 0.3")
     assert again.comparison.compiled.median > 0
     assert "plain Python in" in str(again)
@@ -162,17 +162,17 @@ def test_checking_leaves_everything_as_one_call_does(data: Any) -> None:
 
 def test_lines_where_python_goes_on_are_named_once(data: Any) -> None:
     data.value(
-        "%%compile --no-bench\ndef g(v):\n    w = v * 2\n    if float(w.sum()) > float(v.sum()):\n"
+        "%%compile --no-bench\ndef g(v):\n    w = v * 2\n    if w.sum().tolist() > v.sum().tolist():\n"
         "        print('more')\n    return w + 1\ng(x)"
     )
     said = " ".join(data.last.headline.split())
     assert "Python goes on at line 4, and at line 5;" in said
-    assert "<code>float(w.sum())</code>" in data.last.html()
+    assert "<code>w.sum().tolist()</code>" in data.last.html()
 
 
 def test_why_python_goes_on_reads_as_a_sentence(data: Any) -> None:
     data.value(
-        "%%compile --no-bench\ndef h(v):\n    w = np.tanh(v)\n    if float(w.sum()) > 0:\n"
+        "%%compile --no-bench\ndef h(v):\n    w = np.tanh(v)\n    if w.sum().tolist() > 0:\n"
         "        w = w + 1\n    return w\nh(x)"
     )
     said = str(data.value("%explain h"))
