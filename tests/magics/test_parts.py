@@ -162,7 +162,8 @@ def test_checking_leaves_everything_as_one_call_does(data: Any) -> None:
 
 def test_lines_where_python_goes_on_are_named_once(data: Any) -> None:
     data.value(
-        "%%compile --no-bench\ndef g(v):\n    w = v * 2\n    if w.sum().tolist() > v.sum().tolist():\n"
+        "%%compile --no-bench\ndef g(v):\n    w = v * 2\n"
+        "    if w.sum().tolist() > v.sum().tolist():\n"
         "        print('more')\n    return w + 1\ng(x)"
     )
     said = " ".join(data.last.headline.split())
