@@ -220,3 +220,13 @@ def test_only_what_the_caller_gives_could_be_laid_out_otherwise() -> None:
         made = nbcomp.compile(function, np.ones((30, 40), np.float32))
         hints += [r.hint for r in made.explain() if "counts on elements in C order" in r.reason]
     assert [bool(h) for h in hints] == [False, True]
+
+
+def test_a_view_is_called_by_what_it_is_of() -> None:
+    made = nbcomp.compile(lambda y: y @ y.T, np.ones((30, 20), np.float32))
+    assert not any("`y_2`" in r.reason for r in made.explain())
+
+
+def test_a_routine_of_numpys_is_told_by_the_users_expression() -> None:
+    found = said(lambda x: np.cumsum(np.exp(x), axis=1), A)
+    assert "`np.cumsum(np.exp(x), axis=1)` is a call of NumPy" in one(found, "analysis library: ")

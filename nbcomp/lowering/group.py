@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Constant, Contract, Source
+from nbcomp.graph.op import Constant, Contract, Input, Source
 from nbcomp.graph.passes.groups import Group
 from nbcomp.graph.passes.materialise import element_strides
 from nbcomp.graph.passes.operands import as_one, base_of, source_of
@@ -242,14 +242,11 @@ def _identifier(name: str) -> str:
 
 def in_users_words(said: Remark, nodes: Mapping[str, Node]) -> Remark:
     """A remark about a kernel, whose memories have these nodes' values, with the user's words for
-    what only `_identifier` has a name for; what such a value is like is no advice to the user."""
-
-    def word(found: re.Match[str]) -> str:
-        node = nodes.get(found[1])
-        return found[0] if node is None or node.name else node.title
-
-    reason = _NUMBERED.sub(word, said.reason)
-    return said if reason == said.reason else replace(said, reason=reason, hint="")
-
-
-_NUMBERED = re.compile(r"`?\b(t\d+)\b`?")
+    those that have a name of the compiler's; what such a value is like is no advice to the user."""
+    words = {name: node.title for name, node in nodes.items() if node.name != name}
+    if not words:
+        return said
+    names = "|".join(map(re.escape, words))
+    reason = re.sub(rf"`?\b({names})\b`?", lambda found: words[found[1]], said.reason)
+    given = all(isinstance(nodes[name].op, Input) for name in words if name in said.reason)
+    return replace(said, reason=reason, hint=said.hint if given else "")

@@ -22,19 +22,11 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import nbcomp
+from nbcomp.magics.inputs import Namespace, NoInput, call_with_inputs
 from nbcomp.magics.recording import Call, Recording, in_parts, is_compiled
 from nbcomp.measure.arguments import twin
-from nbcomp.openings import examples, of_types, with_lengths
-from nbcomp.types import TensorType
 
-SEED = 0  # of inputs made up from annotations
-
-Namespace = dict[str, Any]
 Way = Callable[[Any], Any]  # how functions are compiled: `nbcomp.jit`, perhaps with options
-
-
-class NoInput(UsageError):
-    """A function is to be called, and nothing says with what."""
 
 
 @dataclass
@@ -89,7 +81,8 @@ def run_cell(
         call = call_with_inputs(namespace[defined[-1]], namespace, inputs)
     except NoInput as missing:
         names = " and ".join(defined)
-        return Outcome(value, note=f"{names}: compiled when called; there is {missing}")
+        how = "call it in the cell's last line"
+        return Outcome(value, note=f"{names}: compiled when called; there is {missing.words(how)}")
     call.args, call.kwargs = twin((call.args, call.kwargs))
     return Outcome(call.make(), [call])
 
@@ -313,7 +306,10 @@ def call_of(
         finally:
             del namespace["_nbcomp_collect"]
     elif isinstance(node, (ast.Name, ast.Attribute)):
-        call = call_with_inputs(_compiled(value_of(node), way), namespace, inputs)
+        try:
+            call = call_with_inputs(_compiled(value_of(node), way), namespace, inputs)
+        except NoInput as missing:
+            raise UsageError(missing.words(f"write a call, such as {expression}(…)")) from None
     else:
         raise UsageError(f"expected a call such as f(x), not {expression!r}")
     call.make()
@@ -425,80 +421,3 @@ def compiled_named(shell: InteractiveShell, text: str) -> Any:
         hint = f"; {reason.hint}" if reason.hint else ""
         raise UsageError(f"{name} runs in NumPy: {reason.message}{where}{hint}")
     return compiled
-
-
-# --------------------------------------------------------------------------------------- inputs
-
-
-def call_with_inputs(function: Any, namespace: Namespace, inputs: str) -> Call:
-    """Find arguments for a function that is not called in the cell."""
-    if inputs:
-        return _call_with(function, namespace, inputs)
-    plain: Callable[..., Any] = function.__wrapped__
-    try:
-        signature = inspect.signature(plain, eval_str=True)
-    except NameError:
-        signature = inspect.signature(plain)
-    args, kwargs = [], {}
-    for parameter in signature.parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        found = _input(parameter, namespace)
-        if found is inspect.Parameter.empty:
-            raise NoInput(
-                f"no input for {parameter.name!r} of {plain.__name__}: call it in the cell's last "
-                f"line, give --inputs, annotate it ({parameter.name}: nbcomp.f32[8, 64]) or "
-                f"define a variable {parameter.name!r}"
-            )
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            kwargs[parameter.name] = found
-        else:
-            args.append(found)
-    return _with_arrays(Call(function, tuple(args), kwargs), signature)
-
-
-def _call_with(function: Any, namespace: Namespace, inputs: str) -> Call:
-    """A call with the text of its arguments, positional and by name."""
-    try:
-        make = compile(f"_({inputs})", "<inputs>", "eval")
-    except SyntaxError as error:
-        raise UsageError(
-            f'--inputs takes arguments such as "x, y" or "x=np.ones(4)", not "{inputs}"'
-        ) from error
-    collect = {"_": lambda *args, **kwargs: Call(function, args, kwargs)}
-    call: Call = eval(make, namespace, collect)
-    return _with_arrays(call, inspect.signature(function.__wrapped__))
-
-
-def _input(parameter: inspect.Parameter, namespace: Namespace) -> Any:
-    if isinstance(parameter.annotation, TensorType):
-        return parameter.annotation
-    return namespace.get(parameter.name, parameter.default)
-
-
-def _with_arrays(call: Call, signature: inspect.Signature) -> Call:
-    """The call with arrays in place of types; lengths that these name are left open."""
-    types = (*call.args, *call.kwargs.values())
-    if not any(isinstance(t, TensorType) for t in types):
-        return call
-    lengths, rng = examples(types), np.random.default_rng(SEED)
-    if lengths:
-        bound = signature.bind(*call.args, **call.kwargs)
-        bound.apply_defaults()
-        values = [bound.arguments[name] for name in signature.parameters]
-        call.function.lengths.declare(of_types(values, list(signature.parameters)))
-
-    def made(value: Any) -> Any:
-        is_type = isinstance(value, TensorType)
-        return random_array(with_lengths(value, lengths), rng) if is_type else value
-
-    return Call(
-        call.function, tuple(map(made, call.args)), {k: made(v) for k, v in call.kwargs.items()}
-    )
-
-
-def random_array(t: TensorType, rng: np.random.Generator) -> Any:
-    """An array of a type: floats from a standard normal, integers 0 to 9, booleans evenly."""
-    if t.dtype.kind == "f":
-        return rng.standard_normal(t.shape).astype(t.dtype)
-    return rng.integers(0, 2 if t.dtype.kind == "b" else 10, t.shape).astype(t.dtype)

@@ -49,7 +49,7 @@ def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
             f"a last axis of {lanes} or more would fill the vectors",
         )
     for load in {found.buffer: found for found in _apart(loop)}.values():
-        name, where = load.buffer.name, load.location or at
+        name, where = load.buffer.memory, load.location or at
         step = steps_of(load).get(loop.var, 0)
         if step:
             reason = f"`{name}` is read in steps of {step:,} elements, one lane at a time"

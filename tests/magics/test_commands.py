@@ -101,6 +101,14 @@ def test_user_errors_are_one_line(data: Any) -> None:
     assert "has not been compiled yet" in usage_error(data, "%ir k")
 
 
+def test_a_function_that_nothing_is_known_to_be_called_with_is_one_line(data: Any) -> None:
+    data.run("%%compile\ndef f(unknown):\n    return unknown + 1")
+    for command in ("%compile f", "%cpus f"):
+        error = data.shell.run_cell(command).error_in_exec
+        assert type(error) is UsageError  # a subclass is shown with its frames
+        assert str(error).startswith("no input for 'unknown' of f: write a call, such")
+
+
 def test_functions_to_explain_are_named_or_called(data: Any) -> None:
     assert str(data.value("%explain f(x)")).startswith("f(x): ")
     assert str(data.value("%explain f(x, 3.0);")).startswith("f(x, 3.0): ")

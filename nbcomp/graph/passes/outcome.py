@@ -38,7 +38,7 @@ def _spoken_of(node: Node) -> bool:
 
 
 def _library(node: Node) -> Remark:
-    reason = f"{node.op.name} is a call of NumPy, on whole arrays"
+    reason = f"{node.title} is a call of NumPy, on whole arrays"
     return Remark("analysis", "library", reason, node.location)
 
 
