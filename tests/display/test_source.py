@@ -13,6 +13,7 @@ import nbcomp
 from nbcomp import nn
 from nbcomp.display.bundle import Report
 from nbcomp.display.payload import MIME
+from nbcomp.display.view.kernels import LISTED
 from nbcomp.display.view.places import Place, Places
 from nbcomp.display.view.remarks import merged
 from nbcomp.display.view.source import label
@@ -164,6 +165,20 @@ def test_weights_that_are_packed_once_are_one_row_and_no_calls() -> None:
     packed = [r.reason for r in shown.remarks if r.topic == "layout"]
     assert packed == ["the weights of nn.Linear `0` are packed once; 4 more like it"]
     assert not any("pack_weights" in r.reason for r in shown.remarks)
+
+
+def test_of_many_kernels_those_that_are_alike_are_listed_once() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(LISTED + 5):
+            x = np.sort(np.exp(x), axis=0)
+        return x
+
+    shown = Report(nbcomp.compile(f, X))
+    assert len(shown.view.kernels) == LISTED + 6  # the explorer has them all
+    table = [line for line in shown.text().splitlines() if line.startswith("  sort")]
+    assert len(table) == 1
+    assert table[0].startswith(f"  sort, {LISTED + 4} more ")
+    assert f"{LISTED + 4} more like it" in shown.html()
 
 
 def test_what_is_said_of_every_layer_is_said_once() -> None:

@@ -22,7 +22,7 @@ from nbcomp.display.html.source import annotated
 from nbcomp.display.html.style import FAINT, STATUS
 from nbcomp.display.picture.svg import PALETTE, data_uri, svg
 from nbcomp.display.view.cpus import HEAD, cpu_cells
-from nbcomp.display.view.kernels import LEVELS, KernelRow
+from nbcomp.display.view.kernels import LEVELS, KernelRow, listed
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.remarks import RemarkRow
 from nbcomp.display.view.source import Source
@@ -124,15 +124,17 @@ def _graphs(view: View) -> str:
 
 def _kernels(view: View, max_lines: int) -> str:
     left = Budget(None if view.full else MAX_TEXTS)
-    rows = "".join(_kernel(kernel, left, max_lines, view) for kernel in view.kernels)
+    shown = listed(view.kernels, view.detailed)
+    rows = "".join(_kernel(kernel, more, left, max_lines, view) for kernel, more in shown)
     return rows + (paragraph(LEFT_OUT) if len(view.detailed) < len(view.kernels) else "")
 
 
-def _kernel(kernel: KernelRow, left: Budget, max_lines: int, view: View) -> str:
+def _kernel(kernel: KernelRow, more: int, left: Budget, max_lines: int, view: View) -> str:
     colour = PALETTE[kernel.number % len(PALETTE)][0]
     mark = f'<span style="color:{colour}" aria-hidden="true">■</span>'
     what = f"{mark} <b>{escape(kernel.title)}</b> · {escape(kernel.sort)}"
-    about = f"{escape(kernel.operators)} {faint(kernel.lines)}"
+    others = f"; {more} more like it" if more else ""
+    about = f"{escape(kernel.operators)} {faint(kernel.lines)}{others}"
     if not kernel.levels or kernel.number not in view.detailed or left.spent:
         return f'<p style="margin:2px 0 2px 16px">{what}: {about}</p>'
     facts = "; ".join(f"{name}: {value}" for name, value in kernel.facts)

@@ -7,6 +7,7 @@ from nbcomp.display.text.measured import measured_text
 from nbcomp.display.text.source import annotated
 from nbcomp.display.text.tables import fill, table
 from nbcomp.display.view.cpus import HEAD, cpu_cells
+from nbcomp.display.view.kernels import listed
 from nbcomp.display.view.speed import SpeedRow, speed_cells
 from nbcomp.display.view.view import View
 from nbcomp.display.view.words import seconds
@@ -83,7 +84,10 @@ def history_lines(view: View, width: int) -> list[str]:
 
 def kernels_table(view: View, width: int, ink: Ink = PLAIN) -> list[str]:
     """Name, kind, operators and source lines of each kernel."""
-    rows = [(k.title, k.sort, k.lines, k.operators) for k in view.kernels]
+    rows = [
+        (f"{k.title}, {more} more" if more else k.title, k.sort, k.lines, k.operators)
+        for k, more in listed(view.kernels, view.detailed)
+    ]
     return table(rows, width, wrap=True, ink=ink, bold=0)
 
 

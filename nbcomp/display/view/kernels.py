@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
@@ -109,6 +109,20 @@ def kernel_rows(compiled: Compiled, before: int = 0) -> list[KernelRow]:
             )
         )
     return rows
+
+
+LISTED = 20  # kernels that are listed one by one, however alike
+
+
+def listed(rows: Sequence[KernelRow], detailed: Collection[int]) -> list[tuple[KernelRow, int]]:
+    """The rows to list, each with how many others it stands for: of many kernels those that compute
+    the same from the same lines are one, but for those of which everything is shown."""
+    alike: dict[object, list[KernelRow]] = {}
+    for row in rows:
+        own = (row.number in detailed and row.levels) or len(rows) <= LISTED
+        key = row.number if own else (row.sort, row.lines, row.operators, row.calls)
+        alike.setdefault(key, []).append(row)
+    return [(found[0], len(found) - 1) for found in alike.values()]
 
 
 def _touched(kernel: CompiledKernel) -> int:
