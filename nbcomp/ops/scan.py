@@ -114,7 +114,10 @@ for _name, _ufunc, _start in (("cumulative_sum", np.add, 0), ("cumulative_prod",
 def _accumulate(ufunc: np.ufunc) -> None:
     @traces(ufunc.accumulate)
     def accumulate(array: Any, axis: Any = 0, dtype: Any = None) -> Node:
-        return _scanned(ufunc, array, 0 if axis is None else axis, dtype)
+        node = as_node(array)
+        if axis is None and len(node.shape) > 1:
+            ask(ufunc.accumulate, np.empty(node.shape), None)  # raises
+        return _scanned(ufunc, node, 0 if axis is None else axis, dtype)
 
 
 for _scan in FOLDED:

@@ -30,6 +30,8 @@ def test_folds(name: str, x: Any) -> None:
     check(ufunc.reduce, x, axis=None)
     check(ufunc.reduce, x[:0], axis=0)
     check(ufunc.accumulate, x, axis=1)
+    check(ufunc.accumulate, x, axis=None)
+    check(ufunc.accumulate, x[0], axis=None)
     check(ufunc.reduceat, x, np.array([0, 2, 1, 1]))
     check(ufunc.reduceat, x, np.array([1, 3]), axis=1)
 
