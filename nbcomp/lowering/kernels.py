@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Contract
 from nbcomp.graph.passes.groups import Group
 from nbcomp.loop.grammar import (
     Buffer,
@@ -85,7 +86,8 @@ class _Reduce(Rows, Columns):
         """A new array, as NumPy lays it out, or as the arrays are that it is made from."""
         order: Sequence[int] | None = self.free.get(node)
         own = node in self.free and order is None and not self.group.components
-        if own and node.shape == self.group.space:
+        library = any(isinstance(n.op, Contract) for n in self.group.nodes)  # in memory later on
+        if own and node.shape == self.group.space and not library:
             self.find_reductions()
             order = self.memory_order()
         return self.buffer(node, strides_in(node.shape, order), "output")

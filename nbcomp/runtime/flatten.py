@@ -446,7 +446,7 @@ def _segment(step: Step, whole: Any, seconds: float) -> Any:
         return step.extent
     if step.round:
         return step.round
-    least = step.grain * pool.threads()
+    least = step.grain * max(pool.threads(), pool.available())  # there may be more later on
     if is_open((step.extent, step.grain)):
         return step.extent // (_times(whole, _NOTICE) + 1) + least
     pieces = max(1, math.ceil(seconds / _NOTICE))
