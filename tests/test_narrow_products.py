@@ -39,7 +39,8 @@ def byte(rng: np.random.Generator, kind: str, *shape: int) -> Any:
 
 
 def narrow(compiled: Any) -> bool:
-    return any(r.topic == "narrow" and r.kind == "applied" for r in compiled.trace.remarks)
+    remarks = compiled.trace.remarks
+    return any(r.topic in ("narrow", "precision") and r.kind == "applied" for r in remarks)
 
 
 @pytest.mark.parametrize("cpu", ["host", "avx2"])
@@ -222,6 +223,25 @@ def test_bfloat16_only_when_asked(rng: np.random.Generator) -> None:
     assert not narrow(in_bf16(matmul, a.astype(np.float64), b.astype(np.float64)))
     with pytest.raises(ValueError, match="no precision 'fp8'; there is bf16"):
         nbcomp.jit(matmul, precision="fp8")
+
+
+def missed(function: Any, *arrays: Any) -> list[str]:
+    remarks = in_bf16(function, *arrays).trace.remarks
+    return [r.reason for r in remarks if r.topic == "precision" and r.kind == "missed"]
+
+
+def test_what_is_not_rounded_says_why(rng: np.random.Generator) -> None:
+    a, b = (rng.standard_normal((12, n)).astype(np.float32) for n in (10, 16))
+    (small,) = missed(lambda a: a @ a.T, a)
+    assert "12 rows, 12 columns and 10 terms stays as it is" in small
+    assert not missed(lambda b: b @ b.T, b)
+    (wide,) = missed(lambda b: b @ b.T, b.astype(np.float64))
+    assert "a product of float64 stays" in wide
+    images = rng.standard_normal((1, 8, 12, 12)).astype(np.float32)
+    (windows,) = missed(nbcomp.nn.Conv2d(8, 8, 3), images)
+    assert "a convolution stays as it is" in windows
+    steps = rng.standard_normal((5, 4, 20)).astype(np.float32)
+    assert any("recurrent layer" in m for m in missed(nbcomp.nn.LSTM(20, 32), steps))
 
 
 def test_attention_in_bfloat16(rng: np.random.Generator) -> None:

@@ -27,6 +27,10 @@ CONVERSIONS = {
     "format": "its digits",
     "item": "a Python number",
     "tolist": "a list of Python numbers",
+    "tobytes": "its bytes",
+    "tofile": "its elements",
+    "dump": "its elements",
+    "dumps": "its elements",
 }
 
 

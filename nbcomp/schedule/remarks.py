@@ -7,6 +7,7 @@ named by what the user wrote: the line of the loop, how many iterations it has, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.cost import extent_of, has_accumulate
@@ -53,7 +54,7 @@ def vectorized(kernel: Kernel, loop: For, machine: Machine) -> None:
         step = steps_of(load).get(loop.var, 0)
         if step:
             reason = f"`{name}` is read in steps of {step:,} elements, one lane at a time"
-            remark("missed", "vectorize", reason, where, _copy(load.buffer))
+            remark("missed", "vectorize", reason, where, _copy(kernel, load, loop))
         else:
             reason = f"`{name}` is read at computed places, one lane at a time"
             remark("missed", "vectorize", reason, where)
@@ -66,12 +67,34 @@ def instructed(name: str, terms: int, at: Location | None) -> None:
     remark("applied", "vectorize", reason, at)
 
 
-def _copy(buffer: Buffer) -> str:
-    """What would turn an array's order in memory."""
-    if buffer.role != "input":
+def _copy(kernel: Kernel, load: Load, loop: For) -> str:
+    """What would turn an array's order in memory so that the loop's elements lie side by side: a
+    step along an axis that another order has first or last.  "" where no order does, because the
+    program itself leaves elements out, and where the array is read in its present order, too."""
+    buffer, shape = load.buffer, load.buffer.shape
+    moved = [k for k, index in enumerate(load.indices) if loop.var in variables(index)]
+    if buffer.role != "input" or len(moved) != 1 or not isinstance(load.indices[moved[0]], Affine):
         return ""
-    plain = buffer.strides == contiguous_strides(buffer.shape)
-    return COPY.format("np.asfortranarray" if plain else "np.ascontiguousarray")
+    if _also_whole(kernel, buffer):
+        return ""
+    rows = contiguous_strides(shape)
+    columns = tuple(reversed(contiguous_strides(shape[::-1])))
+    for order, strides in (("np.ascontiguousarray", rows), ("np.asfortranarray", columns)):
+        stretched = replace(load, buffer=replace(buffer, strides=strides))
+        if buffer.strides != strides and hint(steps_of(stretched).get(loop.var, 0)) == 1:
+            return COPY.format(order)
+    return ""
+
+
+def _also_whole(kernel: Kernel, buffer: Buffer) -> bool:
+    """Whether an innermost loop reads the same array side by side."""
+    loops = [s for s in walk(kernel.stages) if isinstance(s, For)]
+    return any(
+        load.buffer.memory == buffer.memory and hint(steps_of(load).get(loop.var, 0)) == 1
+        for loop in loops
+        if not any(isinstance(s, For) for s in walk(loop.body))
+        for load in loads_of(loop.body)
+    )
 
 
 def _apart(loop: For) -> Iterator[Load]:

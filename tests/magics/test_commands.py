@@ -290,6 +290,15 @@ def test_precision_is_asked_for_and_its_error_shown(quick: Any) -> None:
     assert "precision bf16, as asked for" in said
     assert "error against float64" in said
     assert "to_bfloat16" in quick.names["f"].compiled.text("graph")
+    quick.value("def g(a):\n    return a[:, :4] @ a[:4]")
+    said = " ".join(str(quick.value("%compile g(a) --precision bf16")).split())
+    assert "precision bf16 was asked for, but nothing is rounded: a product of 32 rows" in said
+    quick.value("def h(a):\n    return g(a) + a @ a")
+    said = " ".join(str(quick.value("%compile h(a) --precision bf16")).split())
+    assert "operands of products are rounded to bfloat16, but a product of 32 rows" in said
+    quick.value("def s(a):\n    return a + 1")
+    said = " ".join(str(quick.value("%compile s(a) --precision bf16")).split())
+    assert "nothing is rounded: there is no float32 product" in said
     assert "--precision takes bf16, not fp8" in usage_error(quick, "%compile f(a) --precision fp8")
 
 

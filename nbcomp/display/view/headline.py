@@ -20,6 +20,7 @@ from nbcomp.measure.timing import BUSY
 from nbcomp.ops.external import External
 
 CONSTANT = "not timed, because the answer is a constant for these arguments"
+MOST_REASONS = 2  # why something is not rounded, in a headline
 FEW_ULP = 64  # beyond this a difference is said by the size of the whole answer
 
 
@@ -130,14 +131,26 @@ def _difference_sentence(compiled: Compiled, comparison: Comparison | None) -> s
 
 
 def _precision_sentence(compiled: Compiled, comparison: Comparison | None) -> str:
-    precision = compiled.options.precision
-    if not precision:
+    if not compiled.options.precision:
         return ""
-    asked = f"precision {precision}, as asked for: operands of products are rounded to bfloat16"
+    asked = _rounded_sentence(compiled)
     if comparison is None or comparison.against_float64 is None:
         return asked
     ours, theirs = comparison.against_float64
     return f"{asked}; error against float64 {ours:.1e} of the answer's size, NumPy's {theirs:.1e}"
+
+
+def _rounded_sentence(compiled: Compiled) -> str:
+    """What became of the precision that was asked for."""
+    asked, said = f"precision {compiled.options.precision}", compiled.trace.remarks
+    precision = [r for r in said if r.topic == "precision"]
+    others = [r.reason for r in precision if r.kind == "missed"]
+    left = "; ".join(list(dict.fromkeys(others))[:MOST_REASONS])
+    if any(r.kind == "applied" for r in precision):
+        done = f"{asked}, as asked for: operands of products are rounded to bfloat16"
+        return f"{done}, but {left}" if left else done
+    why = left or "there is no float32 product"
+    return f"{asked} was asked for, but nothing is rounded: {why}"
 
 
 def check_sentence(checks: Sequence[LevelCheck]) -> str:

@@ -40,6 +40,8 @@ LABELS = {
     ("loop", "missed"): "written out",
     ("narrow", "applied"): "bytes multiplied",
     ("narrow", "missed"): "widened first",
+    ("precision", "applied"): "rounded to bfloat16",
+    ("precision", "missed"): "not rounded",
     ("recompute", "applied"): "recomputed",
     ("store", "applied"): "kept for a row",
     ("store", "analysis"): "stored",

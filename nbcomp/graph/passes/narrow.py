@@ -45,13 +45,19 @@ def narrow_products(graph: Graph) -> Graph:
 
 
 def round_products(graph: Graph) -> Graph:
-    """Round the operands of float32 products to bfloat16; sums stay float32."""
+    """Round the operands of float32 products to bfloat16; sums stay float32.
+
+    Remarks say which products are rounded, and why others, and what else multiplies, are not.
+    """
 
     def rule(node: Node, inputs: tuple[Node, ...]) -> Node | None:
-        if node.op.name != "matmul" or node.type.dtype != FLOAT32 or _left_alone(node):
+        why = _not_rounded(node)
+        if why:
+            remark("missed", "precision", why, node.location)
+        if why or node.op.name != "matmul":
             return None
         reason = "a float32 product: its operands are rounded to bfloat16, as was asked for"
-        remark("applied", "narrow", reason, node.location)
+        remark("applied", "precision", reason, node.location)
         left = apply(REGISTRY["to_bfloat16"](), inputs[0])
         right = _within(inputs[1], lambda x: apply(REGISTRY["to_bfloat16"](), x))
         return _product(left, right)
@@ -59,15 +65,51 @@ def round_products(graph: Graph) -> Graph:
     return rewrite(graph, rule)
 
 
+# What multiplies and adds up in loops of its own.
+OTHER_PRODUCTS = {
+    "convolution": "a convolution stays as it is: operands of matrix products are rounded only",
+    "recurrent_loop": "the steps of a recurrent layer stay as they are: operands of matrix products"
+    " are rounded only",
+}
+
+
+def _not_rounded(node: Node) -> str:
+    """Why something that multiplies is not rounded; "" for what is, and for all else."""
+    if node.op.name in OTHER_PRODUCTS:
+        return OTHER_PRODUCTS[node.op.name]
+    if node.op.name != "matmul":
+        return ""
+    if node.type.dtype != FLOAT32:
+        return f"a product of {node.type.dtype} stays as it is: those of float32 are rounded"
+    if _is_open(node):
+        return "a product of open lengths stays as it is: those of known lengths are rounded"
+    if _is_small(node):
+        rows, columns, terms = node.shape[-2], node.shape[-1], node.inputs[0].shape[-1]
+        return (
+            f"a product of {rows} rows, {columns} columns and {terms} terms stays as it is: only"
+            f" those of {ROWS}, {COLUMNS} and {TERMS} or more are rounded"
+        )
+    return ""
+
+
 def _left_alone(node: Node) -> bool:
     """Whether a product stays as it is; a remark says why, where lengths are open."""
-    *batch, rows, columns = node.shape
-    inner = node.inputs[0].shape[-1]
-    if is_open((*batch, columns, inner)):
+    if _is_open(node):
         reason = "a product of open lengths: its operands stay as wide as they are"
         remark("missed", "narrow", reason, node.location)
         return True
-    return rows < ROWS or columns < COLUMNS or inner < TERMS or node.type.size == 0
+    return _is_small(node)
+
+
+def _is_open(node: Node) -> bool:
+    *batch, _, columns = node.shape
+    return is_open((*batch, columns, node.inputs[0].shape[-1]))
+
+
+def _is_small(node: Node) -> bool:
+    *_, rows, columns = node.shape
+    inner = node.inputs[0].shape[-1]
+    return bool(rows < ROWS or columns < COLUMNS or inner < TERMS or node.type.size == 0)
 
 
 def _bytes(node: Node) -> Node | None:
