@@ -26,7 +26,7 @@ from nbcomp.lowering.program import KernelStep, LibraryStep, Program
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.origin import Listing
 from nbcomp.provenance import Provenance, kernel_listing, provenance
-from nbcomp.record import Location, Remark, Trace
+from nbcomp.record import Location, Remarks, Trace
 from nbcomp.runtime import interpret, validity
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import Plan
@@ -34,6 +34,8 @@ from nbcomp.schedule.language import Schedule
 from nbcomp.settling import numbers
 from nbcomp.target.base import Code
 from nbcomp.target.llvm.remarks import llvm_remarks
+
+MOST_INPUTS = 6  # whose types are said in a line
 
 
 @dataclass(frozen=True)
@@ -214,13 +216,13 @@ class Compiled:
         """Where each machine instruction comes from: a table, one row an instruction."""
         return provenance(self.kernels)
 
-    def explain(self, llvm: bool = False) -> list[Remark]:
-        """What was done and what was not, and why.
+    def explain(self, llvm: bool = False) -> Remarks:
+        """What was done and what was not, and why: a list of remarks, printed a line each.
 
         llvm: also what LLVM remarks on its part, which compiles once more, in a process of its own.
         """
         last = llvm_remarks((k.name, k.code) for k in self.kernels) if llvm else []
-        return list(dict.fromkeys([*self.capture.remarks, *self.trace.remarks, *last]))
+        return Remarks(dict.fromkeys([*self.capture.remarks, *self.trace.remarks, *last]))
 
     def report(self, path: str | Path) -> Path:
         """Write what was compiled as one HTML file, the explorer included; gives its path.
@@ -360,5 +362,8 @@ class Compiled:
         return rebuild(result, outputs, values)
 
     def __repr__(self) -> str:
-        inputs = ", ".join(str(n.type) for n in self.captured.inputs)
-        return f"<nbcomp {self.name}({inputs}): {len(self.kernels)} kernels, {self.target}>"
+        inputs = [str(n.type) for n in self.captured.inputs]
+        if len(inputs) > MOST_INPUTS:
+            inputs[MOST_INPUTS:] = [f"… {len(inputs) - MOST_INPUTS} more"]
+        kernels = f"{len(self.kernels)} kernel{'s' * (len(self.kernels) != 1)}"
+        return f"<nbcomp {self.name}({', '.join(inputs)}): {kernels}, {self.target}>"

@@ -56,6 +56,8 @@ class GraphModule:
     besides its arguments, by path, as they are now.  `function` is what was captured.
     """
 
+    __nbcomp_captured__ = "_current"  # where the compiler finds it, to make it part of a program
+
     def __init__(self, captured: Capture, function: Any = None) -> None:
         self.function, self._capture = function, captured
         inputs = inputs_of(captured)
@@ -165,6 +167,7 @@ class GraphModule:
             self.graph.lint()
             current = self._recaptured()
         self._current = replace(current, sizes=assumed) if sizes is not None else current
+        self.__signature__, self.__name__ = self._current.signature, self.name
         self._compiled, self._native, self._settled = None, None, {}
         return self
 

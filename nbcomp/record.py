@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["applied", "missed", "analysis"]
 Level = Literal["graph", "loop", "llvm", "asm"]
@@ -98,6 +98,16 @@ class Remark:
         where = f" ({self.location})" if self.location else ""
         hint = f"; {self.hint}" if self.hint else ""
         return f"{self.topic}: {self.reason}{where}{hint}"
+
+
+class Remarks(list[Remark]):
+    """Remarks in order, printed a line each."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "nothing to remark"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
 
 
 _heard: ContextVar[list[Remark] | None] = ContextVar("heard", default=None)

@@ -44,7 +44,7 @@ def test_a_compiled_function_is_called_on_arrays() -> None:
     assert "def softmax" in compiled.source
     assert compiled.location is not None
     assert compiled.location.line == inspect.getsourcelines(softmax)[1]
-    assert repr(compiled) == f"<nbcomp softmax(f64[5, 7]): 1 kernels, {compiled.target}>"
+    assert repr(compiled) == f"<nbcomp softmax(f64[5, 7]): 1 kernel, {compiled.target}>"
     assert compiled.threads >= 1
 
 

@@ -110,6 +110,27 @@ def test_vectorised_or_not() -> None:
     assert "in steps of 3 elements" in one(found, "missed vectorize: ")
 
 
+def test_another_memory_order_is_advised_where_it_makes_reading_contiguous() -> None:
+    def advised(f: Any, *args: Any) -> str:
+        found = [r for r in nbcomp.compile(f, *args).explain() if "in steps of" in r.reason]
+        return "; ".join(r.hint for r in found)
+
+    x = RNG.random((64, 96), np.float32)
+    assert "np.asfortranarray" in advised(lambda a: np.exp(a[:, 3]), x)
+    assert "np.ascontiguousarray" in advised(lambda a: np.exp(a), x[:, ::2])
+    assert not advised(lambda a: np.exp(a[:, ::2]), x)  # a step of the program's own
+    assert not advised(lambda a: np.exp(a[::2, 3]), x)
+    images = RNG.random((2, 2, 34, 30), np.float32)
+    assert not advised(nbcomp.nn.Conv2d(2, 5, 3, padding=1, stride=2), images)
+    assert not advised(lambda a: a[:64, :64] + a[:64, :64].T, x)  # read in both orders
+
+
+def test_remarks_are_printed_a_line_each() -> None:
+    found = nbcomp.compile(lambda a: np.exp(a), TALL).explain()
+    assert str(found) == "\n".join(map(str, found))
+    assert isinstance(found, list)
+
+
 def test_parallel_or_not() -> None:
     if host().cores < 2:
         pytest.skip("one core")

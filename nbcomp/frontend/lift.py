@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.inlined import CAPTURED, Inlined
 from nbcomp.frontend.layers import layers_at_work
 from nbcomp.frontend.location import here
 from nbcomp.frontend.namespace import (
@@ -281,6 +282,10 @@ class Lifter:
     # -------------------------------------------------------------------------------- objects
 
     def _object(self, value: Any, source: Source) -> Any:
+        if hasattr(type(value), CAPTURED):
+            place = step(source, "attr", getattr(type(value), CAPTURED))
+            self.session.guard(ObjectGuard(place, getattr(value, place.path[-1][1])))
+            return self._once(value, lambda: Inlined(self, value))
         _check_object(value, source)
         module = getattr(value, "__module__", None) or getattr(
             getattr(value, "__self__", None), "__module__", None

@@ -70,7 +70,7 @@ class EditableNode:
         target: Any = None,
     ) -> None:
         self.graph, self.op, self.name, self.operator = graph, op, name, operator
-        self.target = _target(operator) if target is None else target
+        self._target = _target(operator) if target is None else target
         self.users: dict[EditableNode, None] = {}
         self.location: Location | None = None
         self.value: Any = None
@@ -80,6 +80,21 @@ class EditableNode:
         self.strides: tuple[int, ...] | None = None
         self._args: tuple[Any, ...] = ()
         self.args = args
+
+    @property
+    def target(self) -> Any:
+        """What is called or read.  Setting it raises `EditError` for calls, whose operands another
+        function may take in another way."""
+        return self._target
+
+    @target.setter
+    def target(self, target: Any) -> None:
+        if self.operator is not None:
+            raise EditError(
+                f"{self.name} stays a call of {getattr(self.target, '__name__', self.target)}: make"
+                f" another one with graph.call_function, then {self.name}.replace_all_uses_with it"
+            )
+        self._target = target
 
     @property
     def args(self) -> tuple[Any, ...]:
