@@ -147,6 +147,10 @@ def _dispatched(graph: Graph, rule: Rule, passes: Sequence[Pass]) -> Graph:
         except NbcompError as error:
             name = rule.routine.name
             raise NbcompError(f"the pattern of {name}: {error.message}", error.location) from error
+        except Exception as error:  # whatever the user's pattern raises
+            raised = f"{type(error).__name__}: {error}"
+            message = f"the pattern of {rule.routine.name} fails for every kind of array: {raised}"
+            raise NbcompError(message, raised_at(error)) from error
 
     reasons: dict[Node, str] = {}
 

@@ -248,9 +248,23 @@ def shape_for(size: Any, wanted: Sequence[Any]) -> Shape:
     elif fits:
         fits = product == size
     if not fits:
-        np.reshape(np.empty(operator.index(size), np.int8), tuple(map(operator.index, wanted)))
-        raise ValueError(f"cannot reshape array of size {size} into shape {tuple(wanted)}")
+        if not sizes.is_open((size, *wanted)):
+            np.reshape(np.empty(operator.index(size), np.int8), tuple(map(operator.index, wanted)))
+        raise ValueError(_does_not_fit(size, wanted, product))
     return tuple(new)
+
+
+def _does_not_fit(size: Any, wanted: Sequence[Any], product: Any) -> str:
+    """NumPy's words, with open lengths by their names."""
+    shape = f"({','.join(map(str, wanted))})"
+    text = f"cannot reshape array of size {size} into shape {shape}"
+    if not sizes.is_open((size,)):
+        return text
+    return (
+        f"{text} for all {size}, which is taken as {sizes.hint(size)}: name the length of the axis"
+        f" itself, in a type of more axes, or jit it with an array whose {size} is a multiple"
+        f" of {product}"
+    )
 
 
 def _reshape(a: Shaped, /, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> Any:

@@ -296,6 +296,17 @@ def test_bad_patterns_and_arguments_name_the_routine(rng: np.random.Generator) -
         compiled_with(library)(lambda x: -x, rng.random(3))
 
 
+def test_a_pattern_that_raises_is_named_with_its_line(rng: np.random.Generator) -> None:
+    lib = nbcomp.Library("lib")
+    lib.routine(lambda a: a.foo())(lambda a: a)
+    x = rng.standard_normal(8).astype(np.float32)
+    with pytest.raises(nbcomp.NbcompError, match=r"pattern of lib\.<lambda> fails") as refused:
+        nbcomp.compile(lambda a: np.sin(a) + 1, x, libraries=lib)
+    assert "AttributeError" in refused.value.message
+    assert refused.value.location is not None
+    assert refused.value.location.source() == "a.foo"
+
+
 def test_reports_name_the_routine(rng: np.random.Generator) -> None:
     library = nbcomp.Library("mylib")
     library.routine(linear_relu)(linear_relu)

@@ -228,7 +228,9 @@ def _negate(a: Any) -> Any:
 
 
 def _binary(name: str, function: Callable[[Any, Any], Any]) -> None:
-    def forward(self: Number, other: Any) -> Any:
+    def forward(self: Number, other: Any, *modulus: Any) -> Any:
+        if modulus:  # of `pow`
+            return pow(known(self), known(other), *map(known, modulus))
         return function(self, other)
 
     def reflected(self: Number, other: Any) -> Any:

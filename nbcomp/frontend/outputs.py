@@ -161,7 +161,7 @@ class Outputs:
     def _static(self, value: Any) -> Tree:
         """A value known when compiling; nothing of the tracing must reach the caller in it."""
         if type(value) is Selection:
-            raise refusal(f"x[mask] as a result of {self.session.name}")
+            raise refusal("x[mask] as a result", value.location)
         if type(value) is slice:
             return Static(slice(known(value.start), known(value.stop), known(value.step)))
         value = self.session.numpy_function(value)

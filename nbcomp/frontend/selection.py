@@ -19,6 +19,7 @@ from nbcomp.frontend.tracer import BINARY, COMPARISON, UNARY, Tracer, read
 from nbcomp.graph.ir import Node
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Constant
+from nbcomp.record import Location
 
 REDUCTIONS = (np.sum, np.prod, np.mean, np.any, np.all)
 
@@ -26,10 +27,11 @@ REDUCTIONS = (np.sum, np.prod, np.mean, np.any, np.all)
 class Selection:
     """The elements of `whole` where `mask`, an array of its first axes, is true."""
 
-    __slots__ = ("mask", "session", "whole")
+    __slots__ = ("location", "mask", "session", "whole")
 
     def __init__(self, session: Session, whole: Any, mask: Node) -> None:
         self.session, self.whole, self.mask = session, whole, mask
+        self.location = here()
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -122,11 +124,12 @@ class Selection:
         raise refusal("the elements of x[mask]")
 
 
-def refusal(what: str) -> Unsupported:
-    """The error for what needs to know how many elements a mask selects."""
+def refusal(what: str, location: Location | None = None) -> Unsupported:
+    """The error for what needs to know how many elements a mask selects; where the program is now
+    if no other place is given."""
     return Unsupported(
         f"{what} is not compiled: how many elements the mask selects is known only at run time",
-        here(),
+        location or here(),
         "keep the shape and choose: np.where(mask, x, 0); np.count_nonzero(mask) is their number",
     )
 

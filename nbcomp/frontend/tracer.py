@@ -628,8 +628,15 @@ for _name, _ufunc in COMPARISON.items():
     _comparison(_name, _ufunc)
 
 
-def _power(self: Tracer, other: Any) -> Any:
-    """`x ** y`: np.power, but NumPy's operator takes squares of bool arrays by np.square."""
+def _power(self: Tracer, other: Any, *modulus: Any) -> Any:
+    """`x ** y`: np.power, but NumPy's operator takes squares of bool arrays by np.square.
+
+    modulus: that of `pow`, which arrays have none of.
+    """
+    if modulus and self._python is int:
+        raise Unsupported("pow(x, y, z) of a Python int known only at run time", here())
+    if modulus:
+        return NotImplemented
     if type(other) in (int, Number) and self._type.dtype.kind == "b" and not self._scalar:
         other = known(other)
         if type(other) is int and other == 2:

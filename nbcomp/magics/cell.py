@@ -76,6 +76,8 @@ def run_cell(
         names = " and ".join(defined)
         return Outcome(value, note=f"{names}: compiled when called; the cell made no call")
     if not defined:
+        if inspect.iscoroutine(value):
+            value.close()  # nobody awaits it: Python would warn of that
         raise UsageError(_nothing(namespace, name))
     try:
         call = call_with_inputs(namespace[defined[-1]], namespace, inputs)

@@ -22,7 +22,7 @@ from nbcomp.graph.op import Constant, Elementwise, Sample, Source, phantom
 from nbcomp.loop import grammar
 from nbcomp.loop.grammar import Expr
 from nbcomp.ops import values
-from nbcomp.sizes import Size, broadcast_shapes
+from nbcomp.sizes import Size, broadcast_shapes, is_open
 from nbcomp.types import FLOAT64, INT64, DType, TensorType, canonical
 
 NUMBERS = (bool, int, float)
@@ -288,8 +288,19 @@ def broadcast_shape(function: Callable[..., Any], *types: TensorType) -> tuple[i
     """The common shape; where there is none, `function` is asked to raise its own error."""
     with contextlib.suppress(ValueError):
         return broadcast_shapes(*(t.shape for t in types))
+    if any(is_open(t.shape) for t in types):
+        raise ValueError(_apart(*types))
     function(*(phantom(t) for t in types))  # raises
     return broadcast_shapes(*(t.shape for t in types))
+
+
+def _apart(*types: TensorType) -> str:
+    """NumPy's words for shapes that do not go together, with open lengths by their names."""
+    shapes = " ".join(f"({','.join(map(str, t.shape))})" for t in types)
+    return (
+        f"operands could not be broadcast together with shapes {shapes}: lengths that are equal"
+        " have one name"
+    )
 
 
 def traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:

@@ -15,6 +15,7 @@ from nbcomp.loop.grammar import (
     Apply,
     Block,
     Buffer,
+    Call,
     Expr,
     For,
     If,
@@ -74,7 +75,18 @@ def _found(kernel: Kernel, loop: str) -> tuple[Stmt, For]:
             if stmt.var == loop:
                 _no_part(block, stmt)
                 return stage, stmt
-    raise ScheduleError(f"no loop {among_names(loop, loop_names(kernel), 'loops')}")
+    raise ScheduleError(
+        f"no loop {among_names(loop, loop_names(kernel), 'loops')}", hint=_not_written_out(kernel)
+    )
+
+
+def _not_written_out(kernel: Kernel) -> str:
+    """What to do first where a product is a call of a library: its loops are there, unseen."""
+    for position, stage in enumerate(kernel.stages):
+        calls = [s for s in walk((stage,)) if isinstance(s, Call)]
+        if len(calls) == 1 and calls[0].fn == "blas.gemm" and not calls[0].box:
+            return f"the product is a call of BLAS: generate({position}) writes its loops out"
+    return ""
 
 
 def among_names(wanted: str, names: Sequence[str], what: str) -> str:

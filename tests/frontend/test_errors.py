@@ -538,3 +538,31 @@ def test_errors_name_the_users_types(name: str, way: Any) -> None:
         way(PYTHONS_ERRORS[name], np.arange(3.0))
     for ours in ("Tracer", "Number", "Lazy", "nbcomp."):
         assert ours not in str(raised.value)
+
+
+def test_open_lengths_are_said_by_their_names() -> None:
+    f32 = nbcomp.f32
+    with pytest.raises(ValueError, match=r"with shapes \(n\) \(m\): lengths that are equal"):
+        nbcomp.compile(lambda x, y: x + y, f32["n"], f32["m"])
+    with pytest.raises(ValueError, match=r"array of size n into shape \(-1,4\) for all n") as said:
+        nbcomp.compile(lambda x: x.reshape(-1, 4), f32["n"])
+    assert "a multiple of 4" in str(said.value)
+    with pytest.raises(ValueError, match=r"array of size 10 into shape \(4\)|size 10"):
+        nbcomp.compile(lambda x: x.reshape(-1, 4), np.ones(10))
+
+
+def test_a_masked_result_is_refused_where_it_was_selected() -> None:
+    with pytest.raises(nbcomp.Unsupported, match="as a result is not compiled") as said:
+        nbcomp.compile(lambda x: (x * 2)[x > 0], np.ones(10))
+    assert said.value.location is not None
+    assert said.value.location.source() == "(x * 2)[x > 0]"
+
+
+def test_pow_of_three_arguments() -> None:
+    def f(n: int, x: Any) -> Any:
+        return x * pow(n, 5, 7)
+
+    for make in (nbcomp.jit, nbcomp.script):
+        np.testing.assert_array_equal(make(f)(3, np.ones(4)), np.full(4, 5.0))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        nbcomp.compile(lambda x: pow(x, 5, 7), np.ones(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import traceback
 import warnings
@@ -411,6 +412,11 @@ def test_all_functions_the_last_line_calls_are_reported(data: Any) -> None:
 )
 def test_what_runs_in_pieces_is_not_compiled(data: Any, text: str, kind: str) -> None:
     assert f"f is a {kind}: it cannot be compiled" in str(error_of(data, "%%compile\n" + text))
+    with warnings.catch_warnings():  # nor does Python warn of what nobody awaits
+        warnings.simplefilter("error")
+        error = str(error_of(data, f"%%compile\n{text}\nf(x)"))
+        gc.collect()
+    assert f"f is a {kind}: it cannot be compiled" in error
 
 
 @pytest.mark.parametrize(

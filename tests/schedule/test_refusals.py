@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from nbcomp.errors import ScheduleError
@@ -14,6 +15,7 @@ from nbcomp.schedule import steps
 from nbcomp.schedule.language import parse
 from nbcomp.types import INT64
 from tests.kernels import add_to, apply, buffer, cast, index, kernel, load, loop, number, store
+from tests.programs import lowered
 from tests.schedule.programs import (
     add_into,
     blur,
@@ -371,3 +373,25 @@ def test_the_step_is_named_with_its_number_and_the_hint_stays() -> None:
 def test_locals_may_be_as_large_as_the_stack_has_room() -> None:
     k = steps.distribute(steps.distribute(matmul(250, 250, 2), "j"), "i")
     assert "s: f32[250, 250]" in str(k)
+
+
+def test_a_product_that_a_library_computes_has_no_loops_yet() -> None:
+    square = np.ones((40, 40), np.float32)
+    (step,) = lowered(lambda a, b: a @ b, square, square, calls=True).steps
+    called = step.kernel  # type: ignore[union-attr]
+    with pytest.raises(ScheduleError) as refused:
+        steps.tile(called, "i", "j", 5, 7)
+    assert refused.value.hint == ("the product is a call of BLAS: generate(0) writes its loops out")
+    written = steps.generate(called, 0)
+    steps.tile(written, "i", "j", 5, 7)
+    with pytest.raises(ScheduleError) as refused:
+        steps.reorder(written, "k", "j", "i")
+    assert 'distribute("j")' in refused.value.hint
+    steps.distribute(steps.distribute(written, "j"), "i")
+
+
+def test_the_same_step_twice_is_none() -> None:
+    once = steps.vectorize(row_sums(), "i")
+    with pytest.raises(ScheduleError, match="i is a vector loop already"):
+        steps.vectorize(once, "i")
+    assert steps.vectorize(once, "i", 2) != once

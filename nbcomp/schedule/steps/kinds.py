@@ -32,6 +32,8 @@ def vectorize(kernel: Kernel, loop: str, unroll: int = 1, lanes: int = 0) -> Ker
             if around.kind == "vector":
                 raise ScheduleError(f"loop {around.var} around {loop} is a vector loop already")
         _undecided(found, "vector")
+        if found.kind == "vector" and (found.unroll, found.lanes) == (unroll, lanes):
+            raise ScheduleError(f"{loop} {HOW['vector']} already")
         if any(isinstance(s, Call) for s in walk(found.body)):
             raise ScheduleError(f"a library routine is called inside {loop}")
         _in_flight(loop, unroll)
