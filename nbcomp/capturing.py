@@ -124,6 +124,8 @@ def export(function: Any, *spec: Any, **named: Any) -> ExportedModule:
         named, spec = dict(spec[0]) | named, ()
         if len(named) == 1 and isinstance(inner := next(iter(named.values())), Mapping):
             named = dict(inner)
+    spec = _spread(function, spec, named)
+    _check_examples((*spec, *named.values()))
     captured, args, kwargs = _captured(function, spec, named)
     if captured.writes:
         raise NbcompError(
@@ -133,6 +135,14 @@ def export(function: Any, *spec: Any, **named: Any) -> ExportedModule:
     defaults = bind(captured.signature, args, kwargs, _python(function))
     given = {*captured.signature.bind(*args, **kwargs).arguments}
     return _exported(function, captured, given, defaults)
+
+
+def _check_examples(given: tuple[Any, ...]) -> None:
+    """Raise TypeError for shapes, which say no dtype, in place of types."""
+    for value in given:
+        if type(value) is tuple and value and all(isinstance(n, int) for n in value):
+            inner = ", ".join(map(str, value))
+            raise TypeError(f"{value} has no dtype: give an array or a type, nbcomp.f32[{inner}]")
 
 
 def _exported(

@@ -84,9 +84,9 @@ Softshrink = _with_settings("Softshrink", F.softshrink, lambd=0.5)
 Hardshrink = _with_settings("Hardshrink", F.hardshrink, lambd=0.5)
 Threshold = _with_settings("Threshold", F.threshold, threshold=0.0, value=0.0)
 GLU = _with_settings("GLU", F.glu, dim=-1)
-Softmax = _with_settings("Softmax", F.softmax, dim=-1)
-LogSoftmax = _with_settings("LogSoftmax", F.log_softmax, dim=-1)
-Softmin = _with_settings("Softmin", F.softmin, dim=-1)
+Softmax = _with_settings("Softmax", F.softmax, dim=None)
+LogSoftmax = _with_settings("LogSoftmax", F.log_softmax, dim=None)
+Softmin = _with_settings("Softmin", F.softmin, dim=None)
 
 
 class PReLU(Activation):

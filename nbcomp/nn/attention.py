@@ -13,7 +13,7 @@ from nbcomp.nn import functional as F
 from nbcomp.nn import init
 from nbcomp.nn.arrays import Parameter
 from nbcomp.nn.containers import ModuleList
-from nbcomp.nn.inputs import check_last
+from nbcomp.nn.inputs import check_axes, check_last, check_shape, shape_of
 from nbcomp.nn.layers import Dropout, Linear
 from nbcomp.nn.module import Module
 from nbcomp.nn.normalization import LayerNorm
@@ -78,13 +78,16 @@ class MultiheadAttention(Module):
         """
         if self.dropout and self.training:
             query = F.dropout(query, self.dropout, True)  # says what it has to
+        check_axes(self, query, "(queries, batch, embed_dim) or (queries, embed_dim)", (2, 3))
         for x, size in ((query, self.embed_dim), (key, self.kdim), (value, self.vdim)):
             check_last(self, x, size)
+            check_axes(self, x, "(length, batch, size) or (length, size)", (len(query.shape),))
         alone = len(query.shape) == 2
         if alone:
             query, key, value = (np.expand_dims(x, 0) for x in (query, key, value))
         elif not self.batch_first:
             query, key, value = (np.swapaxes(x, 0, 1) for x in (query, key, value))
+        self._check(query, key, value, attn_mask, key_padding_mask)
         q, k, v = self._heads(query, key, value)
         mask = self._mask(attn_mask, key_padding_mask, q)
         if not need_weights:
@@ -94,6 +97,22 @@ class MultiheadAttention(Module):
         output = self._joined(np.matmul(weights, v), alone)
         shown = np.mean(weights, axis=1) if average_attn_weights else weights
         return output, shown[0] if alone else shown
+
+    def _check(self, query: Any, key: Any, value: Any, attn_mask: Any, padding: Any) -> None:
+        """Raise ValueError for arrays and masks that do not fit each other; the batch is first."""
+        (batch, queries), (_, keys) = (shape_of(x)[:2] for x in (query, key))
+        name = type(self).__name__
+        if shape_of(key)[:2] != shape_of(value)[:2] or shape_of(key)[0] != batch:
+            raise ValueError(
+                f"{name}: the batch {batch} with {queries} queries does not fit (batch, keys) ="
+                f" {shape_of(key)[:2]} of key and {shape_of(value)[:2]} of value"
+            )
+        if attn_mask is not None:
+            each = (batch * self.num_heads,) if len(shape_of(attn_mask)) == 3 else ()
+            check_shape(name, "attn_mask", attn_mask, (*each, queries, keys))
+        if padding is not None:
+            wanted = (keys,) if len(shape_of(padding)) == 1 and batch == 1 else (batch, keys)
+            check_shape(name, "key_padding_mask", padding, wanted)
 
     def _heads(self, query: Any, key: Any, value: Any) -> list[Any]:
         """The projections, each (batch, heads, length, size of a head)."""
@@ -112,10 +131,10 @@ class MultiheadAttention(Module):
 
     def _mask(self, attn_mask: Any, key_padding_mask: Any, q: Any) -> Any:
         """Both masks as one that is added to the scores (batch, heads, queries, keys)."""
-        mask = _added(attn_mask, q.dtype)
+        mask = F.additive_mask(attn_mask, q.dtype, seen=False)
         if mask is not None and len(mask.shape) == 3:  # (batch · heads, queries, keys)
             mask = np.reshape(mask, (q.shape[0], q.shape[1], *mask.shape[1:]))
-        padding = _added(key_padding_mask, q.dtype)
+        padding = F.additive_mask(key_padding_mask, q.dtype, seen=False)
         if padding is None:
             return mask
         padding = np.reshape(padding, (-1, 1, 1, padding.shape[-1]))
@@ -137,13 +156,6 @@ class MultiheadAttention(Module):
         if alone:
             return result[0]
         return result if self.batch_first else np.swapaxes(result, 0, 1)
-
-
-def _added(mask: Any, dtype: Any) -> Any:
-    """A mask that is added: -inf where booleans are True."""
-    if mask is None or mask.dtype.kind != "b":
-        return mask
-    return np.where(mask, -np.inf, 0.0).astype(dtype)
 
 
 class TransformerEncoderLayer(Module):

@@ -26,6 +26,12 @@ Described = tuple[Op, tuple[Any, ...]]  # an operator and its operands (None: le
 def function(describe: Callable[..., Described]) -> Callable[..., Any]:
     """A function of arrays from one that says which operator it is, on which operands."""
 
+    def described(*args: Any, **kwargs: Any) -> Described:
+        _check(describe, (*args, *kwargs.values()))
+        op, operands = describe(*args, **kwargs)
+        _check(describe, operands)
+        return op, operands
+
     @functools.wraps(describe)
     def call(*args: Any, **kwargs: Any) -> Any:
         for value in (*args, *kwargs.values()):
@@ -33,8 +39,7 @@ def function(describe: Callable[..., Described]) -> Callable[..., Any]:
                 dispatch = getattr(type(value), "__array_function__", None)
                 if dispatch is not None:
                     return dispatch(value, call, (type(value),), args, kwargs)
-        op, operands = describe(*args, **kwargs)
-        _check(describe, operands)
+        op, operands = described(*args, **kwargs)
         arrays = [np.asarray(x) for x in _given(operands)]
         with np.errstate(all="ignore"):
             result = op.reference(*arrays)
@@ -45,8 +50,7 @@ def function(describe: Callable[..., Described]) -> Callable[..., Any]:
     @traces(call)
     @functools.wraps(describe)
     def build(*args: Any, **kwargs: Any) -> Node:
-        op, operands = describe(*args, **kwargs)
-        _check(describe, operands)
+        op, operands = described(*args, **kwargs)
         return apply(op, *map(as_node, _given(operands)))
 
     return call

@@ -2,7 +2,8 @@
 
 What is one operator of the graph (`linear`, `softmax`, `conv`, ...) is declared as one; the rest is
 NumPy.  All of them take NumPy arrays and parameters, run as NumPy, and are captured as nodes.
-Convolution and pooling are in `spatial`, what makes images larger in `resizing`.
+Convolution and pooling are in `spatial`, what makes images larger in `resizing`, the rest of what
+has a module of its own in `normalizing` and `attending`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.nn.arrays import reduction
+from nbcomp.graph.numpy_function import traces
+from nbcomp.nn.arrays import Tensor, reduction
+from nbcomp.nn.attending import additive_mask, scaled_dot_product_attention
 from nbcomp.nn.function import Described, function
+from nbcomp.nn.inputs import shape_of
+from nbcomp.nn.normalizing import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from nbcomp.nn.resizing import (
     conv_transpose1d,
     conv_transpose2d,
@@ -44,6 +49,7 @@ from nbcomp.nn.spatial import (
     sizes,
 )
 from nbcomp.ops import nn
+from nbcomp.ops.operand import traced
 from nbcomp.ops.ranking import TopK
 
 # ------------------------------------------------------------------------------- activations
@@ -185,12 +191,24 @@ def threshold(x: Any, threshold: float, value: float) -> Any:
 def prelu(x: Any, weight: Any) -> Any:
     """x for x > 0, weight · x below; one weight, or one for each channel (axis 1)"""
     if weight.size > 1:
+        shape = shape_of(x)
+        channels = shape[1] if len(shape) > 1 else 1
+        if channels != weight.size:
+            raise ValueError(
+                f"PReLU with {weight.size} weights takes {weight.size} channels (axis 1), not an"
+                f" array of shape {shape}"
+            )
         weight = np.reshape(weight, (-1, *(1,) * (len(x.shape) - 2)))
     return np.where(x > 0, x, weight * x)
 
 
 def glu(x: Any, dim: int = -1) -> Any:
     """The first half along an axis, times the sigmoid of the second"""
+    shape = shape_of(x)
+    if shape[dim] % 2:
+        raise ValueError(
+            f"glu halves axis {dim}, which has {shape[dim]} elements, an odd number: {shape}"
+        )
     first, second = np.split(x, 2, axis=dim)
     return first * sigmoid(second)
 
@@ -199,15 +217,22 @@ def glu(x: Any, dim: int = -1) -> Any:
 
 
 @function
-def softmax(x: Any, dim: int = -1) -> Described:
-    """e ** x, divided by its sum along an axis"""
-    return nn.Softmax(dim), (x,)
+def softmax(x: Any, dim: int | None = None) -> Described:
+    """e ** x, divided by its sum along an axis; None: 0 of one and three axes, else 1"""
+    return nn.Softmax(_axis(x, dim)), (x,)
+
+
+def _axis(x: Any, dim: int | None) -> int:
+    """The axis of softmax, by default PyTorch's."""
+    if dim is not None:
+        return dim
+    return 0 if len(shape_of(x)) in (0, 1, 3) else 1
 
 
 @function
-def log_softmax(x: Any, dim: int = -1) -> Described:
+def log_softmax(x: Any, dim: int | None = None) -> Described:
     """The logarithm of softmax, without its underflow"""
-    return nn.LogSoftmax(dim), (x,)
+    return nn.LogSoftmax(_axis(x, dim)), (x,)
 
 
 @function
@@ -216,7 +241,7 @@ def logsumexp(x: Any, dim: int = -1, keepdim: bool = False) -> Described:
     return nn.LogSumExp(dim, keepdim), (x,)
 
 
-def softmin(x: Any, dim: int = -1) -> Any:
+def softmin(x: Any, dim: int | None = None) -> Any:
     """softmax(-x)"""
     return softmax(-x, dim)
 
@@ -261,11 +286,24 @@ def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tru
 @function
 def linear(x: Any, weight: Any, bias: Any = None) -> Described:
     """x @ weight.T + bias, with weight of shape (out, in)"""
+    given, own = shape_of(x), shape_of(weight)
+    if not given or len(own) not in (1, 2) or given[-1] != own[-1]:
+        raise ValueError(f"linear with a weight of shape {own} does not take an x of {given}")
+    if bias is not None and shape_of(bias) not in ((), (1,), own[:-1]):
+        raise ValueError(
+            f"linear with a weight of shape {own} takes a bias of {own[:-1]}, not {shape_of(bias)}"
+        )
     return nn.Linear(), (x, weight, bias)
 
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
     """Σᵢⱼ x1ᵢ · weightₒᵢⱼ · x2ⱼ + bias, with weight of shape (out, in1, in2)"""
+    own = shape_of(weight)
+    if len(own) != 3 or (shape_of(x1)[-1:], shape_of(x2)[-1:]) != (own[1:2], own[2:]):
+        raise ValueError(
+            f"bilinear with a weight of shape {own} does not take arrays of shapes {shape_of(x1)}"
+            f" and {shape_of(x2)}"
+        )
     result = np.einsum("...i,oij,...j->...o", x1, weight, x2)
     return result if bias is None else result + bias
 
@@ -275,9 +313,36 @@ def embedding(indices: Any, weight: Any) -> Any:
     return weight[indices]
 
 
-def one_hot(indices: Any, num_classes: int) -> Any:
-    """A new last axis with 1 at the index, 0 elsewhere (int64)"""
-    return (np.expand_dims(indices, -1) == np.arange(num_classes)).astype(np.int64)
+def one_hot(indices: Any, num_classes: int = -1) -> Any:
+    """A new last axis with 1 at the index, 0 elsewhere (int64)
+
+    num_classes: by default up to the largest index.  Raises ValueError for indices that are not
+    those of classes, IndexError where it is compiled.
+    """
+    if num_classes == -1:
+        num_classes = int(np.max(indices)) + 1
+    classes = np.arange(num_classes)
+    return (np.expand_dims(_classes(indices, num_classes), -1) == classes).astype(np.int64)
+
+
+def _classes(indices: Any, num_classes: int) -> Any:
+    """The indices.  Raises ValueError for those that are not of so many classes."""
+    dispatch = getattr(type(indices), "__array_function__", None)
+    if dispatch is not None and type(indices) not in (Tensor, np.ndarray):
+        return dispatch(indices, _classes, (type(indices),), (indices, num_classes), {})
+    if np.size(indices) and (np.min(indices) < 0 or np.max(indices) >= num_classes):
+        raise ValueError(
+            f"one_hot of {num_classes} classes takes indices from 0 to {num_classes - 1}, not from"
+            f" {np.min(indices)} to {np.max(indices)}"
+        )
+    return indices
+
+
+@traces(_classes)
+def _compiled_classes(indices: Any, num_classes: Any) -> Any:
+    """The same by looking them up, which fails at run time; Python runs the call then."""
+    kept = traced(np.where, traced(np.less, indices, 0), num_classes, indices)
+    return traced(np.take, np.arange(num_classes), kept)
 
 
 def dropout(x: Any, p: float = 0.5, training: bool = False) -> Any:
@@ -291,150 +356,6 @@ def dropout(x: Any, p: float = 0.5, training: bool = False) -> Any:
         )
     kept = np.random.random(x.shape) >= p
     return np.where(kept, x / (1 - p), 0).astype(x.dtype)
-
-
-# --------------------------------------------------------------------------- normalisations
-
-
-@function
-def layer_norm(
-    x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Described:
-    """(x - mean) / sqrt(variance + eps) over the last axes, times weight, plus bias"""
-    rank = len(normalized_shape) if isinstance(normalized_shape, tuple | list) else 1
-    if weight is None and bias is not None:
-        raise ValueError("layer_norm with a bias has a weight too")
-    return nn.LayerNorm(rank, eps), (x, weight, bias)
-
-
-@function
-def _rms_norm(x: Any, weight: Any = None, eps: float = 1e-5) -> Described:
-    return nn.RmsNorm(eps), (x, weight)
-
-
-def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
-    """x / sqrt(mean square + eps) over the last axes, times weight; eps: that of x's dtype"""
-    eps = float(np.finfo(x.dtype).eps) if eps is None else eps
-    shape = normalized_shape if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
-    if len(shape) == 1:
-        return _rms_norm(x, weight, eps)
-    axes = tuple(range(-len(shape), 0))
-    result = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + eps)
-    return result if weight is None else result * weight
-
-
-@function
-def _batch_norm(
-    x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float, own: bool
-) -> Described:
-    return nn.BatchNorm(eps, own), (x, mean, var, weight, bias)
-
-
-def batch_norm(
-    x: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Any:
-    """(x - mean) / sqrt(variance + eps) · weight + bias per channel (axis 1).
-
-    training: with the batch's own statistics, which move the running ones in place.
-    """
-    own = training or running_mean is None
-    if own:
-        axes = (0, *range(2, len(x.shape)))
-        mean, var = np.mean(x, axis=axes), np.var(x, axis=axes)
-        if training and running_mean is not None:
-            count = x.size // x.shape[1]
-            running_mean[...] = (1 - momentum) * running_mean + momentum * mean
-            unbiased = var * (count / max(count - 1, 1))
-            running_var[...] = (1 - momentum) * running_var + momentum * unbiased
-    else:
-        mean, var = running_mean, running_var
-    weight = np.ones_like(var) if weight is None else weight
-    bias = np.zeros_like(mean) if bias is None else bias
-    return _batch_norm(x, mean, var, weight, bias, eps, own)
-
-
-def group_norm(
-    x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
-    """(x - mean) / sqrt(variance + eps) over groups of channels (axis 1), then per channel an
-    affine function.  Source: Wu and He, Group Normalization, arXiv:1803.08494.
-    """
-    check_groups(num_groups, x.shape[1])
-    each = x.shape[1] // num_groups
-    grouped = np.reshape(x, (x.shape[0], num_groups, each, math.prod(x.shape[2:])))
-    distance = grouped - np.mean(grouped, axis=(-2, -1), keepdims=True)
-    spread = np.mean(distance * distance, axis=(-2, -1), keepdims=True)
-    result = distance / np.sqrt(spread + eps)
-    column = (num_groups, each, 1)
-    if weight is not None:
-        result = result * np.reshape(weight, column)
-    if bias is not None:
-        result = result + np.reshape(bias, column)
-    return np.reshape(result, x.shape)
-
-
-def instance_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """Each channel of each sample by itself: `group_norm` with one channel a group"""
-    return group_norm(x, x.shape[1], weight, bias, eps)
-
-
-# --------------------------------------------------------------------------------- attention
-
-
-@function
-def _attention(
-    q: Any, k: Any, v: Any, mask: Any = None, scale: float | None = None, causal: bool = False
-) -> Described:
-    return nn.Attention(scale, causal), (q, k, v, mask)
-
-
-def scaled_dot_product_attention(
-    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
-    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
-) -> Any:  # fmt: skip
-    """softmax(query keyᵀ · scale + mask) value over the last two axes; 0 where a query sees no key.
-
-    attn_mask: added to the scores, or booleans, True where a key is seen.  is_causal: no query sees
-    a later key.  enable_gqa: the axis before the last two is that of heads, and each head of key
-    and value is that of several neighbouring ones of query.  Raises ValueError where these are not
-    a multiple.  Source: Ainslie et al., GQA, arXiv:2305.13245.
-    """
-    if dropout_p:
-        raise Unsupported("dropout in attention is not there", hint="dropout_p=0")
-    mask = additive_mask(attn_mask, query.dtype)
-    if not enable_gqa:
-        return _attention(query, key, value, mask, scale, is_causal)
-    heads, shared = query.shape[-3], key.shape[-3]
-    if heads % shared or value.shape[-3] != shared:
-        raise ValueError(
-            f"{heads} heads of query are no multiple of {shared} of key and {value.shape[-3]} of"
-            " value"
-        )
-    if mask is not None and len(mask.shape) > 2:
-        mask = _in_groups(mask, shared) if mask.shape[-3] == heads else np.expand_dims(mask, -3)
-    key, value = np.expand_dims(key, -3), np.expand_dims(value, -3)
-    result = _attention(_in_groups(query, shared), key, value, mask, scale, is_causal)
-    return np.reshape(result, (*query.shape[:-1], result.shape[-1]))
-
-
-def _in_groups(x: Any, shared: int) -> Any:
-    """The heads (the axis before the last two) as groups, each of those that share a key."""
-    *batch, heads, rows, columns = x.shape
-    return np.reshape(x, (*batch, shared, heads // shared, rows, columns))
-
-
-def additive_mask(mask: Any, dtype: Any) -> Any:
-    """A mask that is added: 0 where booleans are True, -inf where they are False."""
-    if mask is None or mask.dtype.kind != "b":
-        return mask
-    return np.where(mask, 0.0, -np.inf).astype(dtype)
 
 
 __all__ = [

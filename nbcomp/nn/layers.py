@@ -117,6 +117,15 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
+def _axis(layer: Module, x: Any, dim: int) -> int:
+    """An axis of x by its number; raises IndexError for one that it has not."""
+    axes = max(len(x.shape), 1)
+    if not -axes <= dim < axes:
+        name, own = type(layer).__name__, layer.extra_repr()
+        raise IndexError(f"{name}({own}): an array of shape {tuple(x.shape)} has no axis {dim}")
+    return dim % axes
+
+
 class Flatten(Module):
     """Axes start_dim to end_dim as one."""
 
@@ -125,7 +134,7 @@ class Flatten(Module):
 
     def forward(self, x: Any) -> Any:
         """(batch, a, b, ...) → (batch, a · b · ...)"""
-        start, end = (d % len(x.shape) for d in (self.start_dim, self.end_dim))
+        start, end = (_axis(self, x, d) for d in (self.start_dim, self.end_dim))
         size = math.prod(x.shape[start : end + 1])
         return x.reshape(*x.shape[:start], size, *x.shape[end + 1 :])
 
@@ -141,7 +150,7 @@ class Unflatten(Module):
 
     def forward(self, x: Any) -> Any:
         """(batch, a · b) → (batch, a, b)"""
-        dim = self.dim % len(x.shape)
+        dim = _axis(self, x, self.dim)
         return x.reshape(*x.shape[:dim], *self._sizes(x.shape[dim]), *x.shape[dim + 1 :])
 
     def _sizes(self, length: Any) -> tuple[Any, ...]:
@@ -149,8 +158,11 @@ class Unflatten(Module):
         other axes may have none."""
         sizes = self.unflattened_size
         rest = math.prod(n for n in sizes if n != -1)
-        if sizes.count(-1) != 1 or not rest or length % rest:
-            return sizes
+        open_ended = sizes.count(-1) == 1 and rest
+        if length % rest if open_ended else length != math.prod(sizes):
+            raise ValueError(
+                f"Unflatten({self.extra_repr()}): {length} elements do not make {sizes}"
+            )
         return tuple(length // rest if n == -1 else n for n in sizes)
 
     def extra_repr(self) -> str:

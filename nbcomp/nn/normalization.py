@@ -9,7 +9,7 @@ import numpy as np
 
 from nbcomp.nn import functional as F
 from nbcomp.nn.arrays import Parameter
-from nbcomp.nn.inputs import check_channels, check_last
+from nbcomp.nn.inputs import check_channels, check_last, check_space
 from nbcomp.nn.module import Module
 
 
@@ -194,14 +194,22 @@ class _InstanceNorm(_BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias=bias)
 
     def forward(self, x: Any) -> Any:
-        """(batch, num_features, ...) → the same"""
+        """(batch, num_features, ...) → the same; one sample may be without the batch's axis"""
+        space = self.ranks[0] - 2
+        check_space(type(self).__name__, x, space)
+        alone = len(x.shape) == space + 1
+        batch = np.expand_dims(x, 0) if alone else x
+        result = self._normalized(batch)
+        return result[0] if alone else result
+
+    def _normalized(self, batch: Any) -> Any:
         if self.track_running_stats:
             if self.training:
                 raise NotImplementedError("statistics of instances are not learned here")
-            return super().forward(x)
+            return super().forward(batch)
         if self.weight is not None:
-            check_channels(self, x, self.num_features)
-        return F.instance_norm(x, self.weight, self.bias, self.eps)
+            check_channels(self, batch, self.num_features)
+        return F.instance_norm(batch, self.weight, self.bias, self.eps)
 
 
 class InstanceNorm1d(_InstanceNorm):

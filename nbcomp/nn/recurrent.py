@@ -14,7 +14,7 @@ import numpy as np
 from nbcomp.nn import functional as F
 from nbcomp.nn import init
 from nbcomp.nn.function import Described, function
-from nbcomp.nn.inputs import check_axes, check_last
+from nbcomp.nn.inputs import check_axes, check_last, check_shape
 from nbcomp.nn.module import Module
 from nbcomp.ops.recurrent import Recurrent
 
@@ -30,6 +30,18 @@ def recurrent(
 def _zeros(x: Any, *shape: int) -> Any:
     """An initial state of x's dtype."""
     return np.zeros_like(x, shape=shape)
+
+
+def _states(layer: _Recurrent | _Cell, state: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The states given; raises TypeError for another number, ValueError for another shape."""
+    states = tuple(state) if isinstance(state, tuple | list) else (state,)
+    name = type(layer).__name__
+    if len(states) != layer.states:
+        wanted = "a pair (h, c)" if layer.states == 2 else "one array"
+        raise TypeError(f"the state of {name} is {wanted}, not {len(states)}")
+    for given in states:
+        check_shape(name, "states", given, shape)
+    return states
 
 
 # ---------------------------------------------------------------------------------- sequences
@@ -84,6 +96,8 @@ class _Recurrent(Module):
             x = np.expand_dims(x, 1)
         elif self.batch_first:
             x = np.swapaxes(x, 0, 1)
+        if not x.shape[0]:
+            raise ValueError(f"{type(self).__name__} takes a sequence of one step or more")
         initial = self._initial(x, state, alone)
         last: list[Any] = []
         suffixes = ("", "_reverse") if self.bidirectional else ("",)
@@ -106,10 +120,11 @@ class _Recurrent(Module):
 
     def _initial(self, x: Any, state: Any, alone: bool) -> tuple[Any, ...]:
         """The states to begin with, each (layers · directions, batch, hidden_size)."""
+        count = self.num_layers * (2 if self.bidirectional else 1)
         if state is None:
-            count = self.num_layers * (2 if self.bidirectional else 1)
             return (_zeros(x, count, x.shape[1], self.hidden_size),) * int(self.states)
-        states = state if isinstance(state, tuple | list) else (state,)
+        batch = () if alone else (x.shape[1],)
+        states = _states(self, state, (count, *batch, self.hidden_size))
         return tuple(np.expand_dims(s, 1) if alone else s for s in states)
 
     def _direction(self, x: Any, state: Any, suffix: str, backwards: bool) -> tuple[Any, Any]:
@@ -203,7 +218,7 @@ class _Cell(Module):
         check_last(self, x, self.input_size)
         if state is None:
             state = (_zeros(x, *x.shape[:-1], self.hidden_size),) * int(self.states)
-        states = state if isinstance(state, tuple | list) else (state,)
+        states = _states(self, state, (*x.shape[:-1], self.hidden_size))
         gates = F.linear(x, self.weight_ih, self.bias_ih)
         lead = x.shape[:-1]
         rows = np.reshape(gates, (1, -1, gates.shape[-1]))

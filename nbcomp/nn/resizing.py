@@ -148,6 +148,8 @@ def interpolate(
         factors = per_axis(scale_factor, space, "scale_factor")
         new = tuple(math.floor(n * f) for n, f in zip(old, factors, strict=True))
         scales = tuple(1 / f for f in factors)
+    if any(n < 1 for n in (*old, *new)):
+        raise ValueError(f"interpolation from {tuple(old)} to {new}: sizes are 1 or more")
     for axis, (n, m, scale) in enumerate(zip(old, new, scales, strict=True), 2):
         x = _along(x, axis, n, m, scale, mode, bool(align_corners))
     return x

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.nn.function import Described, function
+from nbcomp.nn.inputs import check_space, shape_of
 from nbcomp.ops import windows
 from nbcomp.sizes import Size
 
@@ -133,6 +134,7 @@ def _avg_pool(
 def _maximum(
     space: int, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
 ) -> Any:
+    check_space(f"max_pool{space}d", x, space)
     kernel, padding = sizes(kernel, space, "kernel_size"), sizes(padding, space, "padding")
     stride = kernel if stride is None else sizes(stride, space, "stride")
     _check_half(kernel, padding)
@@ -178,6 +180,7 @@ def _average(
     margins: bool,
     divisor: Any,
 ) -> Any:
+    check_space(f"avg_pool{space}d", x, space)
     kernel, padding = sizes(kernel, space, "kernel_size"), sizes(padding, space, "padding")
     stride = kernel if stride is None else sizes(stride, space, "stride")
     _check_half(kernel, padding)
@@ -217,6 +220,7 @@ def _adaptive(reduce: Any, pool: Any, space: int, x: Any, output_size: Any) -> A
 
     reduce: what becomes of a window; pool: of all, where their size is the same.
     """
+    check_space(f"adaptive pooling over {space} axes", x, space)
     space_in = x.shape[len(x.shape) - space :]
     if any(n == 0 for n in space_in):
         raise ValueError(f"an input of shape {x.shape} has nothing to pool")
@@ -273,14 +277,40 @@ def adaptive_max_pool3d(x: Any, output_size: Any) -> Any:
     return _adaptive(np.max, max_pool3d, 3, x, output_size)
 
 
+# The modes of `pad` but "constant", and what NumPy calls them.
+MODES: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
 def pad(x: Any, pad: Any, mode: str = "constant", value: float = 0.0) -> Any:
-    """Margins for the last axes, given last axis first as PyTorch does: (left, right, top, ...)."""
-    count = len(pad) // 2
-    widths = [(0, 0)] * (len(x.shape) - count)
-    widths += [(pad[2 * k], pad[2 * k + 1]) for k in reversed(range(count))]
+    """Margins for the last axes, given last axis first as PyTorch does: (left, right, top, ...).
+
+    Negative ones of mode "constant" cut off.  Raises ValueError for margins that are no pairs, of
+    more axes than there are, or wider than the mode allows.
+    """
+    shape = shape_of(x)
+    pairs = list(zip(pad[::2], pad[1::2], strict=False))[::-1]
+    if len(pad) % 2 or len(pairs) > len(shape):
+        raise ValueError(
+            f"pad takes a pair of margins for each of up to {len(shape)} axes, not {tuple(pad)}"
+        )
+    if mode not in ("constant", *MODES):
+        raise ValueError(f"mode is 'constant' or one of {', '.join(MODES)}, not {mode!r}")
+    padded = shape[len(shape) - len(pairs) :]
+    inner = [(0, 0)] * (len(shape) - len(pairs))
     if mode == "constant":
-        return np.pad(x, widths, constant_values=value)
-    names: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-    if mode not in names:
-        raise ValueError(f"mode is 'constant' or one of {', '.join(names)}, not {mode!r}")
-    return np.pad(x, widths, mode=names[mode])
+        if any(n < 0 for pair in pairs for n in pair):
+            ends = zip(pairs, padded, strict=True)
+            x = x[(..., *(slice(max(-a, 0), n + min(b, 0)) for (a, b), n in ends))]
+            pairs = [(max(a, 0), max(b, 0)) for a, b in pairs]
+        return np.pad(x, inner + pairs, constant_values=value)
+    for pair, n in zip(pairs, padded, strict=True):
+        _check_margins(mode, pair, n)
+    return np.pad(x, inner + pairs, mode=MODES[mode])
+
+
+def _check_margins(mode: str, pair: tuple[int, int], n: Any) -> None:
+    """Raise ValueError for margins wider than what there is to fill them with."""
+    most = {"reflect": n - 1, "circular": n}.get(mode)
+    if min(pair) < 0 or (most is not None and max(pair) > most) or (max(pair) and not n):
+        allowed = "0 or more" if most is None else f"from 0 to {most}"
+        raise ValueError(f"pad of mode {mode!r} on an axis of {n} takes margins {allowed}: {pair}")

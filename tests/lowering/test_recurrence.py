@@ -157,7 +157,7 @@ def test_nan_spreads_as_in_numpy() -> None:
 
 
 @pytest.mark.parametrize(("state", "words"), [
-    ((1, 3, 20), "initial state"), ((1, 2, 19), "initial state"),
+    ((1, 3, 20), "states of shape"), ((1, 2, 19), "states of shape"),
 ])  # fmt: skip
 def test_states_that_do_not_fit_are_refused(state: tuple[int, ...], words: str) -> None:
     model, x = nn.GRU(4, 20), np.ones((6, 2, 4), np.float32)
