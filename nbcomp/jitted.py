@@ -20,11 +20,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from nbcomp.compiled import Compiled
 from nbcomp.contests import Contest, Contests, Way, kind_of
 from nbcomp.dispatch import Library
 from nbcomp.errors import PACKAGE, NbcompError, Unsupported, leave_users_frames
 from nbcomp.explained import Explained, explained
+from nbcomp.frontend import reporting
 from nbcomp.frontend.bytecode.capture import (
     Places,
     has_loops,
@@ -103,6 +106,7 @@ class Jit(Callable):
         self._said: set[Break] = set()
         self._loops = False  # the newest variant is made of loops over elements
         self._full = False  # there are as many variants as are kept
+        self._silent = True  # nobody asked for floating-point errors so far
         self.quiet = False  # of a helper that was not asked for: warn of what NumPy computes only
         self._lock = threading.RLock()
         self._watcher: Any = None
@@ -233,6 +237,8 @@ class Jit(Callable):
     def _unknown_call(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that no variant takes: compile one, or find out why not."""
         why: Break | None = None
+        if reporting.in_force():
+            return self._reported(args, kwargs)
         try:
             with self._lock:  # another thread may have compiled it in the meantime
                 found = self._find(args, kwargs)
@@ -252,6 +258,22 @@ class Jit(Callable):
         if why is not None:
             return self._broken(why, key, args, kwargs)
         return self._in_numpy(reason, key, args, kwargs)  # where errors are the user's alone
+
+    def _reported(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call while NumPy reports floating-point errors: Python's, with a warning once."""
+        if self._silent:
+            self._silent = False
+            states = ", ".join(
+                sorted({str(kind) for kind in np.geterr().values()} - {"ignore", "warn"})
+            )
+            self._warn(
+                Unsupported(
+                    f"{reporting.REASON}, and np.geterr() asks for them ({states})",
+                    hint=reporting.HINT,
+                ),
+                "",
+            )
+        return self._python(*args, **kwargs)
 
     def _broken(self, why: Break, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call whose graph breaks: in parts, unless Python has to run all of it."""

@@ -22,6 +22,7 @@ import numpy as np
 
 from nbcomp.compiled import Compiled
 from nbcomp.errors import Unsupported, users_frames
+from nbcomp.frontend import reporting
 from nbcomp.frontend.bytecode import flow
 from nbcomp.frontend.bytecode.capture import Places, has_loops
 from nbcomp.frontend.bytecode.instructions import decode
@@ -73,6 +74,9 @@ def why_whole(function: types.FunctionType) -> str:
     readers = FRAME_READERS.intersection(code.co_names)
     if readers:
         return f"it uses {min(readers)}, which looks at the variables of the running function"
+    setting = reporting.of_whole(code)
+    if setting:
+        return f"it calls {setting}, after which floating-point errors may be reported"
     return ""
 
 
@@ -151,9 +155,22 @@ class Parts:
         """Note a break: parts begin after it."""
         if why.index not in self.breaks:
             self.breaks[why.index] = why
-            found = flow.beginnings(self.instructions, why.index, why.depth, why.nulls)
+            left = self._reporting(why)
+            for index in left:
+                self.places[self.code, self.instructions[index].offset] = _left(why)
+            found = flow.beginnings(self.instructions, why.index, why.depth, why.nulls, left)
             for index, depth in found.items():
                 self.begin(index, depth)
+
+    def _reporting(self, why: Break) -> frozenset[int]:
+        """The instructions of the `with` at a break, if it has floating-point errors reported."""
+        begin = flow.with_of(self.instructions, why.index)
+        if begin is None:
+            return frozenset()
+        body = flow.body_of(self.instructions, begin)
+        offsets = {self.instructions[index].offset for index in body}
+        set_there = not offsets.isdisjoint(reporting.settings(self.code))
+        return body if set_there or isinstance(why.error, reporting.Reports) else frozenset()
 
     def first_reason(self) -> Unsupported:
         """Why nothing could be compiled: what comes first in the program."""
@@ -245,6 +262,10 @@ class Parts:
             return made
 
 
+def _left(why: Break) -> Unsupported:
+    return Unsupported(why.reason, why.location, why.hint)
+
+
 def strip(error: BaseException) -> None:
     """Take the frames off an error's traceback that stand for one of the user's twice."""
     traceback = error.__traceback__
@@ -281,6 +302,8 @@ class Region:
         found = self.find(args)
         if found is not None:
             return _run(found, args)
+        if reporting.in_force():
+            return None
         key = signature_key(args)
         with self.parts.lock:
             before = self.parts.version

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend import reporting
 from nbcomp.frontend.inlined import CAPTURED, Inlined
 from nbcomp.frontend.layers import layers_at_work
 from nbcomp.frontend.location import here
@@ -380,6 +381,8 @@ class Lifter:
         code = function.__code__
         if is_library(code.co_filename):
             return traced_function(self.session, function)
+        if not self.lazy:
+            reporting.refuse(code)
         itself = Source("object", function.__name__, function, (("attr", "__code__"),))
         given = self._is_given(function, source)
         if not given:  # reloading a module gives its functions other code

@@ -21,6 +21,7 @@ from nbcomp.frontend.dispatch import constants, deep
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import known
 from nbcomp.frontend.objects import Lifts, guard_missing, super_of, type_of
+from nbcomp.frontend.reporting import errstate
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer, holds_traced, length_of
 from nbcomp.frontend.writes import CONVERSION, CREATION
@@ -166,23 +167,12 @@ def _zeros(part: Any) -> Any:
     return part
 
 
-def _errstate(session: Session) -> Any:
-    def errstate(**kinds: Any) -> Any:
-        if {"raise", "call"} & set(kinds.values()):
-            raise Unsupported(
-                "compiled code raises no floating-point errors", here(), "np.errstate(all='ignore')"
-            )
-        return np.errstate(**kinds)
-
-    return errstate
-
-
 # What NumPy's module has that must not be taken as it is.
 SPECIAL: dict[str, Callable[[Session], Any]] = {
     "random": lambda session: Volatile("np.random"),
     "r_": lambda session: Joiner(session, False),
     "c_": lambda session: Joiner(session, True),
-    "errstate": _errstate,
+    "errstate": lambda session: errstate,
     "vectorize": lambda session: _refused("np.vectorize", "NumPy operators on whole arrays"),
 }
 

@@ -128,8 +128,15 @@ def _sized(function: Callable[[Any, Any], Any], a: Any, b: Any, left: Any, right
             return _symbolic(function, a, b, function(*values))
         return function(_number_of(known(a)), _number_of(known(b)))
     if function in LENGTHS:
-        return length(session, function(known(a), known(b)))
+        made = function(known(a), known(b))
+        if all(_is_long(v) for v in (left, right, made)):
+            return length(session, made)
     return function(_number_of(known(a)), _number_of(known(b)))
+
+
+def _is_long(value: Any) -> bool:
+    """Whether a number is one that lengths are computed with; Python's go on without end."""
+    return bool(abs(hint(value)) <= LARGEST)
 
 
 def _is_tame_power(base: Any, exponent: Any) -> bool:

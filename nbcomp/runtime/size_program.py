@@ -13,9 +13,11 @@ from nbcomp.conditions import Conditions
 from nbcomp.runtime import layout as at
 from nbcomp.sizes import Monomial, Quotient, Size, Symbol, is_whole
 
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1  # of a register
+
 
 class TooLong(Exception):
-    """A plan has more formulas than there are registers."""
+    """A plan has more formulas than there are registers, or numbers beyond 64 bits."""
 
 
 class SizeProgram:
@@ -29,9 +31,14 @@ class SizeProgram:
     def _new(self, **row: int) -> int:
         if self._count >= at.REGISTERS:
             raise TooLong
-        self.rows.append(row | {"to": self._count})
+        self._add(**row, to=self._count)
         self._count += 1
         return self._count - 1
+
+    def _add(self, **row: int) -> None:
+        if not all(LOWEST <= number <= HIGHEST for number in row.values()):
+            raise TooLong
+        self.rows.append(row)
 
     def _once(self, key: Any, **row: int) -> int:
         if key not in self._known:
@@ -60,7 +67,7 @@ class SizeProgram:
 
     def same(self, register: int, value: Any) -> None:
         """Go on only where a register has a formula's value."""
-        self.rows.append({"op": at.SAME, "a": register, "b": self.register(value)})
+        self._add(op=at.SAME, a=register, b=self.register(value))
 
     def check(self, conditions: Conditions) -> None:
         """Go on only where the conditions are met."""
@@ -71,10 +78,10 @@ class SizeProgram:
         for formula in conditions.zero.values():
             self._within(self.register(formula), 0, 0)
         for formula in conditions.nonzero.values():
-            self.rows.append({"op": at.NOT_ZERO, "a": self.register(formula)})
+            self._add(op=at.NOT_ZERO, a=self.register(formula))
 
     def _within(self, register: int, low: int, high: int) -> None:
-        self.rows.append({"op": at.WITHIN, "a": register, "low": low, "high": high})
+        self._add(op=at.WITHIN, a=register, low=low, high=high)
 
     # Computing
 

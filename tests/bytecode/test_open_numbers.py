@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -123,3 +124,24 @@ def test_an_index_beyond_the_end_raises(rng: np.random.Generator) -> None:
     with pytest.raises(IndexError, match="index 160 is out of bounds"):
         nbcomp.jit(beyond)(x, got)
     assert got == [*range(N)]
+
+
+@pytest.mark.parametrize("compile", [nbcomp.jit, nbcomp.script])
+@pytest.mark.parametrize("first", [(2, 3), (2.5, 2)])
+@pytest.mark.parametrize(
+    "last",
+    [(2**63, 2), (2**40, 2**63), (-(2**63), -1), (-(2**63), 2**62), (2**62, -1), (2**70, 3)],
+)
+def test_whole_numbers_beyond_64_bits_are_pythons(compile: Any, first: Any, last: Any) -> None:
+    def program(a: Any, b: Any) -> Any:
+        return a // b, a % b, a - b
+
+    def quotient(a: Any, b: Any) -> Any:
+        return a // b
+
+    for function in (program, quotient):
+        compiled = compile(function)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for args in (first, (5, 2), last, (7, 2), last):
+                assert compiled(*args) == function(*args)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend import reporting
 from nbcomp.frontend.lift import Lifter, is_library
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import float_of, is_open_number
@@ -114,6 +115,7 @@ def check(lifter: Lifter, function: Any, args: list[Any], kwargs: dict[str, Any]
         return
     if function is type or function is super:
         return
+    reporting.check_call(function, args, kwargs)
     if not _has_no_effects(function):
         raise refused(function)
     if function in TEXTS:

@@ -31,6 +31,7 @@ from nbcomp.frontend.bytecode.values import NULL, Rows, force, noticed
 from nbcomp.frontend.lift import Lazy
 from nbcomp.frontend.location import here
 from nbcomp.frontend.objects import Shadow
+from nbcomp.frontend.reporting import HINT, REASON, Reports, Silent
 from nbcomp.frontend.tracer import Tracer
 
 # ------------------------------------------------------------------------------------- jumps
@@ -250,7 +251,9 @@ def _call_intrinsic(f: Frame, i: Instruction) -> None:
 @op("BEFORE_WITH")
 def _before_with(f: Frame, i: Instruction) -> None:
     manager = f.pop()
-    if isinstance(manager, np.errstate):  # has no effect on compiled code
+    if isinstance(manager, np.errstate) and type(manager) is not Silent:
+        raise Reports(REASON, here(), HINT)  # made elsewhere: it may be another in the next call
+    if type(manager) is Silent:
         f.push(_leave_errstate)
         f.push(None)
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from types import CodeType
 
 from nbcomp.frontend.bytecode.instructions import JUMPS, Instruction
@@ -104,11 +104,16 @@ def bound(code: CodeType, instructions: Sequence[Instruction]) -> list[frozenset
 
 
 def beginnings(
-    instructions: Sequence[Instruction], index: int, depth: int, nulls: Iterable[int]
+    instructions: Sequence[Instruction],
+    index: int,
+    depth: int,
+    nulls: Iterable[int],
+    left: Collection[int] = (),
 ) -> dict[int, int]:
     """The first places after instruction `index` where a part may begin, with the stack's depth.
 
     depth: of the stack before that instruction.  nulls: the positions of empty entries in it.
+    left: instructions that are left to Python.
     """
     found: dict[int, int] = {}
     seen: set[int] = set()
@@ -121,11 +126,48 @@ def beginnings(
         i = instructions[at]
         if i.name in LEAVE:
             continue
-        if empty or i.name in TRIVIAL or i.name == "FOR_ITER":
+        if empty or at in left or i.name in TRIVIAL or i.name == "FOR_ITER":
             todo += _after(instructions, at, deep, empty)
         else:
             found[at] = deep
     return found
+
+
+def with_of(instructions: Sequence[Instruction], index: int) -> int | None:
+    """The `with` that begins at an instruction, or with the manager it calls for; None if none."""
+    for at in (index, index + 1):
+        if at < len(instructions) and instructions[at].name == "BEFORE_WITH":
+            return at
+    return None
+
+
+def body_of(instructions: Sequence[Instruction], index: int) -> frozenset[int]:
+    """What runs between the enter and the exit of the `with` that begins at `index`, both included.
+
+    Its instructions are those whose errors come to its handler; a handler inside is one of them.
+    """
+    handler = instructions[index + 1].handler
+    assert handler is not None
+    inside = {i.index for i in instructions if _comes_to(i, handler.target)}
+    for at in sorted(inside):
+        for after in successors(instructions, at):
+            while after not in inside:  # leaving: `__exit__(None, None, None)`
+                inside.add(after)
+                if instructions[after].name in (*CALLS, *JUMPS, *LEAVE):
+                    break
+                after += 1
+    return frozenset((index, *inside))
+
+
+def _comes_to(i: Instruction, target: Instruction) -> bool:
+    """Whether an error of an instruction, or of the handlers it comes to, reaches `target`."""
+    seen: set[int] = set()
+    while i.handler is not None and i.index not in seen:
+        seen.add(i.index)
+        i = i.handler.target
+        if i is target:
+            return True
+    return False
 
 
 def _after(
