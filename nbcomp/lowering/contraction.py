@@ -62,12 +62,14 @@ class Contraction(GroupLowering):
         ) as index:
             # Nothing is computed outside the innermost loop, which would no longer be a perfect
             # nest: what does not depend on a loop leaves it when code is generated.
+            self.writer.floor = len(self.writer.frames) - 1
             for name in (v for i in index for v, _ in i.terms):
-                self.writer.depth[name] = len(self.writer.frames) - 1
+                self.writer.depth[name] = self.writer.floor
             self.add_up(product, index)
             for node, buffer in self.outputs.items():
                 value = self.elements.at(node, index)
                 self.writer.add(Store(buffer, index, value, node.location))
+        self.writer.floor = 0
         self.close_stage()
 
     def add_up(self, product: Node, index: tuple[Affine, ...]) -> None:

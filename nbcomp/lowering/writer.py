@@ -45,6 +45,7 @@ class Writer:
         self.frames = [_Frame()]
         self.depth: dict[str, int] = {}  # name -> index of the frame that binds it
         self.names: dict[str, int] = {}
+        self.floor = 0  # of the frames: no value goes further out
         self.complete: set[str] = set()  # memory that earlier stages wrote and no later one does
 
     def fresh(self, base: str) -> str:
@@ -77,7 +78,7 @@ class Writer:
         for e in walk_expr(value):
             if isinstance(e, Load) and not self.settled(e.buffer):
                 return len(self.frames) - 1
-        return max((self.depth[v] for v in variables(value)), default=0)
+        return max((self.floor, *(self.depth[v] for v in variables(value))))
 
     def settled(self, buffer: Buffer) -> bool:
         """Whether what is read from a buffer is the same everywhere."""

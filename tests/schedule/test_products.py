@@ -284,3 +284,18 @@ def test_columns_that_fill_no_panel_are_shared_by_rows() -> None:
     spread = [s for s in kernel.kernel.stages if isinstance(s, For) and s.kind == "parallel"]
     assert len(spread) == 2
     assert all(isinstance(s.extent, Affine) and s.extent.constant > 1 for s in spread)
+
+
+@pytest.mark.parametrize("scalar", [3, 2.5, np.float32(3)])
+def test_a_scalar_read_at_run_time_leaves_a_product_what_it_is(scalar: Any) -> None:
+    def program(a: Any, b: Any, c: Any) -> Any:
+        return a @ b.T + c
+
+    a, b = (np.random.default_rng(0).random((200, 64), np.float32) for _ in "ab")
+    made = nbcomp.jit(program)
+    np.testing.assert_allclose(made(a, b, scalar), program(a, b, scalar), rtol=1e-5)
+    other = nbcomp.jit(program)
+    other(a, b, np.ones(200, np.float32))
+    (kernel,), (like,) = made.compiled.kernels, other.compiled.kernels
+    assert "b_near" in str(like.kernel)
+    assert "b_near" in str(kernel.kernel)
