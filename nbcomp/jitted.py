@@ -25,7 +25,7 @@ import numpy as np
 from nbcomp.compiled import Compiled
 from nbcomp.contests import Contest, Contests, Way, kind_of
 from nbcomp.dispatch import Library
-from nbcomp.errors import PACKAGE, NbcompError, Unsupported, leave_users_frames
+from nbcomp.errors import PACKAGE, CaptureError, NbcompError, Unsupported, leave_users_frames
 from nbcomp.explained import Explained, explained
 from nbcomp.frontend import reporting
 from nbcomp.frontend.bytecode.capture import (
@@ -497,7 +497,7 @@ class Jit(Callable):
         if function is not None and function.__code__.co_filename.startswith(PACKAGE):
             function = None  # of `nbcomp.nn.functional`, which is known by what it means
         if function is None or not supported_version():
-            traced = capture_by_tracing(self.__wrapped__, args, kwargs, opened=opened)
+            traced = self._on_tracers(args, kwargs, opened)
             return (
                 traced
                 if function is None
@@ -513,9 +513,33 @@ class Jit(Callable):
             if opened and self._loops:
                 raise Unsupported("loops over elements need to know a length")
             by_source = None
-        made = capture_bytecode(self.__wrapped__, args, kwargs, self._places, opened, by_source)
+        try:
+            made = capture_bytecode(self.__wrapped__, args, kwargs, self._places, opened, by_source)
+        except Stopped:
+            if self._python is self.__wrapped__ or (kept := self._both_ways(args, kwargs)) is None:
+                raise  # of a module's `forward` there are no parts
+            made = kept
         self._loops = has_loops(made)
         return made
+
+    def _on_tracers(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings
+    ) -> Capture:
+        """By running it on tracers; by its source, where values decide what it does."""
+        try:
+            return capture_by_tracing(self.__wrapped__, args, kwargs, opened=opened)
+        except CaptureError as error:
+            if (kept := self._both_ways(args, kwargs)) is not None:
+                return kept
+            raise Unsupported(error.message, error.location, error.hint) from None
+
+    def _both_ways(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
+        """By its source, which keeps both ways of a decision; None where that cannot be: the error
+        is that of the way it was tried before."""
+        try:
+            return capture_by_source(self.__wrapped__, args, kwargs)
+        except Exception:
+            return None
 
     def _by_source(
         self,
@@ -691,6 +715,7 @@ def jit(
     `NumpyFallback` warning.
 
     Of a class, as a decorator, the method that computes is compiled: `forward`, or `__call__`.
+    Models have no parts: where values decide in one, it is captured by its source, with both ways.
     libraries: whose routines are called where their patterns are found (`nbcomp.Library`).
     precision: "bf16" rounds the operands of float32 products to bfloat16, which is faster on CPUs
     with instructions for that; by default everything is as precise as NumPy's.  Without a function,

@@ -343,7 +343,7 @@ class Region:
     def _capture(self, args: tuple[Any, ...], key: Any) -> Compiled | None:
         """A variant for these values; None if nothing of the part can be compiled."""
         if len(self.variants) >= VARIANTS:
-            self._limit()
+            self._limit(args)
             return None
         parts, varying = self.parts, self._varying(args)
         reason = validity.why_none([v.plan for v in self.variants], args)
@@ -385,13 +385,16 @@ class Region:
                 Remark("missed", "capture", error.message, error.location, error.hint)
             )
 
-    def _limit(self) -> None:
+    def _limit(self, args: tuple[Any, ...]) -> None:
+        """Say, once, that there are as many variants as are kept, and what differed this time."""
         if self._limited:
             return
         self._limited = True
         reason = (
             f"compiled for {VARIANTS} kinds of values from here on; for others it runs in Python"
         )
+        if (why := validity.why_none([v.plan for v in self.variants], args)) is not None:
+            reason = f"{reason} (this time {why})"
         self.remarks.append(Remark("missed", "variants", reason, self.location))
         name = self.parts.function.__name__
         warnings.warn(f"{name}, {self.location}: {reason}", RecompileLimit, stacklevel=4)

@@ -268,6 +268,7 @@ def test_the_limit_on_variants_is_said_and_right() -> None:
             np.testing.assert_array_equal(g(np.arange(n) * 1.0), f(np.arange(n) * 1.0))
     assert [w.category for w in said] == [parts.RecompileLimit]
     assert str(parts.VARIANTS) in str(said[0].message)
+    assert "x had shape" in str(said[0].message)
     assert any(r.topic == "variants" for r in g.explain().remarks)
 
 

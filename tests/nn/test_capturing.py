@@ -13,6 +13,7 @@ import nbcomp
 from nbcomp import nn
 from nbcomp.errors import CaptureError, NbcompError, VerifyError
 from nbcomp.graph.editable import EditableGraph
+from nbcomp.jitted import Jit
 from nbcomp.nn import functional as F
 
 
@@ -326,6 +327,66 @@ def test_modules_within_are_scripted_too(x: Any, rng: np.random.Generator) -> No
     loop, xs = Loop(), rng.standard_normal((6, 3, 4)).astype(np.float32)
     found = nbcomp.script(loop)(xs)
     np.testing.assert_allclose(found[0], loop(xs)[0], rtol=1e-5, atol=1e-6)
+
+
+def _jitted_class() -> Any:
+    @nbcomp.jit
+    class Decorated(Turning):
+        def forward(self, x: Any, *, scale: float = 1.0) -> Any:
+            y = self.fc(x).relu()
+            if y.sum() > 1:
+                y = -y
+            return (y * scale).sum(dim=-1)
+
+    return Decorated()
+
+
+class Turning(nn.Module):
+    """Decides by what it computed, and goes on with the methods of layers."""
+
+    def __init__(self) -> None:
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: Any, *, scale: float = 1.0) -> Any:
+        y = self.fc(x).relu()
+        if y.sum() > 1:
+            y = -y
+        return (y * scale).sum(dim=-1)
+
+
+@pytest.mark.parametrize("make", [lambda: nbcomp.jit(Turning()), _jitted_class])
+def test_a_jitted_model_keeps_both_sides(make: Any, x: Any) -> None:
+    program = make()
+    jitted = program if isinstance(program, Jit) else type(program).__dict__["forward"]
+    model = Turning()
+    model.fc = getattr(program, "__wrapped__", program).fc
+    for given in (x * 10, x * 0, x.astype(np.float64) * 10):
+        for named in ({}, {"scale": 2.0}):
+            found, want = program(given, **named), model(given, **named)
+            assert type(found) is np.ndarray
+            assert found.dtype == want.dtype
+            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    model.fc.weight[:] = 1
+    np.testing.assert_allclose(program(x), model(x), rtol=1e-5, atol=1e-5)
+    assert "if(" in str(jitted.compiled.captured)
+    assert not jitted.fallbacks
+
+
+def test_a_jitted_model_with_effects_and_decisions_is_pythons(x: Any) -> None:
+    calls: list[int] = []
+
+    class Counting(Turning):
+        def forward(self, x: Any, *, scale: float = 1.0) -> Any:
+            calls.append(1)
+            return super().forward(x, scale=scale)
+
+    model = Counting()
+    jitted = nbcomp.jit(model)
+    with pytest.warns(nbcomp.NumpyFallback, match=r"y\.sum\(\) > 1"):
+        jitted(x)
+    assert len(calls) == 1
+    np.testing.assert_array_equal(jitted(x), model(x))
+    assert len(calls) == 3
 
 
 def test_functions_within_are_scripted_too(x: Any) -> None:

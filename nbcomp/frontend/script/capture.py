@@ -50,7 +50,7 @@ def capture(
         copy = attribute(copy, name)
     for guard in default_guards(function):
         session.guard(guard)
-    token = EXTRA_METHODS.set(methods)
+    token = EXTRA_METHODS.set(methods or EXTRA_METHODS.get())
     try:
         returned = _run(session, functions, copy, signature, lifted)
         return finish(session, lifter, signature, returned)
