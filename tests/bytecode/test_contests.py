@@ -15,6 +15,11 @@ from nbcomp.contests import KINDS, LONGEST, ROUNDS, Contest, Contests, Way
 LOG: list[Any] = []
 
 
+@pytest.fixture(autouse=True)
+def no_contests() -> None:
+    """Here there are some."""
+
+
 def broken(x: Any) -> Any:
     y = np.sin(x) + 1
     LOG.append(y.shape)
