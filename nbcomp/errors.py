@@ -14,6 +14,11 @@ from nbcomp.record import Location
 PACKAGE = str(Path(__file__).parent)
 
 
+def an(word: str) -> str:
+    """`an int`, `a float`, `a ufunc`."""
+    return f"{'an' if word[:1] in tuple('aeioAEIO') else 'a'} {word}"
+
+
 class NbcompError(Exception):
     """Base of all errors of nbcomp: a message, where it happened, and what to write instead."""
 

@@ -6,10 +6,11 @@ Knows what jitted functions record; compiles nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nbcomp.compiled import Compiled
+from nbcomp.errors import an
 from nbcomp.frontend.bytecode.part import Break
 from nbcomp.parts import Recompilation
 from nbcomp.record import Location, Remark
@@ -19,6 +20,7 @@ from nbcomp.runtime.plan import (
     LengthGuard,
     ObjectGuard,
     ScalarGuard,
+    Source,
     ValueGuard,
 )
 from nbcomp.sizes import Size
@@ -125,6 +127,9 @@ def describe(guard: Guard) -> str:
             return f"{where} is {TensorType(dtype, shape)}{writable}"
         case ScalarGuard(_, kind):
             return f"{where} is a Python {kind.__name__}"
+        case ObjectGuard(Source(path=(*way, (_, "__class__"))), type() as kind):
+            whole = replace(guard.source, path=tuple(way)).describe()
+            return f"{whole} is {an(kind.__name__)}"
         case ObjectGuard(_, value):
             return f"{where} is {_short(value)}"
         case ValueGuard(_, Size()):

@@ -646,7 +646,15 @@ class Jit(Callable):
         return types.MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<nbcomp.jit {self.__qualname__}: {signatures(self.variants)}>"
+        return f"<nbcomp.jit {self.__qualname__}: {self._made()}>"
+
+    def _made(self) -> str:
+        """What was compiled so far, in words."""
+        if self.parts is None or self.variants or not self.parts.compiled:
+            return signatures(self.variants)
+        count, breaks = sum(bool(r.variants) for r in self.parts.regions.values()), len(self.breaks)
+        between = f"{breaks} graph break{'s' * (breaks != 1)}"
+        return f"compiled in {count} part{'s' * (count != 1)}, {between}"
 
 
 def signatures(variants: Sequence[Compiled]) -> str:

@@ -20,7 +20,7 @@ from nbcomp.frontend.trace import Capture
 from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.ir import Graph
 from nbcomp.graph.script import code
-from nbcomp.jitted import Jit, signatures
+from nbcomp.jitted import Jit
 from nbcomp.openings import SHORT
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.wrapped import NOTHING, callable_of, global_name
@@ -95,7 +95,7 @@ class Script(Jit):
         return global_name(self) or (Script.of, (self.__wrapped__, self.options))
 
     def __repr__(self) -> str:
-        return f"<nbcomp.script {self.__qualname__}: {signatures(self.variants)}>"
+        return f"<nbcomp.script {self.__qualname__}: {self._made()}>"
 
 
 def script(

@@ -11,6 +11,8 @@ import sys
 import types
 from typing import Any
 
+from nbcomp.errors import an
+
 NOTHING: Any = object()  # no function was given
 
 
@@ -21,7 +23,7 @@ def callable_of(function: Any, what: str) -> Any:
     """
     if not callable(function):
         kind = type(function).__name__
-        shown = "None" if function is None else f"{function!r}, a {kind}"
+        shown = "None" if function is None else f"{function!r}, {an(kind)}"
         raise TypeError(f"nbcomp.{what} takes a function or another callable, not {shown:.200}")
     if _answers_anything(function):
         method = inspect.getattr_static(type(function), "__call__", None)

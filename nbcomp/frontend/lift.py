@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import Unsupported
+from nbcomp.errors import Unsupported, an
 from nbcomp.frontend import reporting
 from nbcomp.frontend.inlined import CAPTURED, Inlined
 from nbcomp.frontend.layers import layers_at_work
@@ -541,7 +541,7 @@ class Lazy:
         """The lifted value.  Raises `Unsupported` for what cannot be followed."""
         if isinstance(self.value, types.GeneratorType | types.CoroutineType):
             kind = type(self.value).__name__
-            raise Unsupported(f"{self.source.describe()}, a {kind}, is not followed", here())
+            raise Unsupported(f"{self.source.describe()}, {an(kind)}, is not followed", here())
         return self.lifter.lift(self.value, self.source, self.name)
 
 
@@ -614,9 +614,9 @@ def _check_object(value: Any, source: Source) -> None:
     kind = type(value).__name__
     if _has(value, "__array__") and not isinstance(value, type):
         hint = "pass np.asarray(...) of it"
-        raise Unsupported(f"{source.describe()}, a {kind}, is not compiled", here(), hint)
+        raise Unsupported(f"{source.describe()}, {an(kind)}, is not compiled", here(), hint)
     if isinstance(value, NOT_FOLLOWED):
-        raise Unsupported(f"{source.describe()}, a {kind}, is not followed", here())
+        raise Unsupported(f"{source.describe()}, {an(kind)}, is not followed", here())
 
 
 def _check_array(value: Any, source: Source) -> None:
@@ -624,7 +624,7 @@ def _check_array(value: Any, source: Source) -> None:
     if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
         kind = type(value).__name__
         raise Unsupported(
-            f"{source.describe()} is a {kind}, which is not compiled",
+            f"{source.describe()} is {an(kind)}, which is not compiled",
             here(),
             "pass np.asarray(...) of it",
         )

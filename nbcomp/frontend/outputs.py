@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import CaptureError, Unsupported
+from nbcomp.errors import CaptureError, Unsupported, an
 from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.namespace import Namespace
 from nbcomp.frontend.number import Number, known
@@ -167,7 +167,7 @@ class Outputs:
         value = self.session.numpy_function(value)
         if _is_internal(value) or (isinstance(value, str) and STANDS_IN in value):
             raise Unsupported(
-                f"{self.session.name} returns a {type(value).__name__} that was made while"
+                f"{self.session.name} returns {an(type(value).__name__)} that was made while"
                 " compiling and has no meaning outside",
                 self.session.returns,
                 hint="return arrays, numbers, and tuples, lists and dicts of them",
@@ -175,7 +175,7 @@ class Outputs:
         if isinstance(value, STATIC) or callable(value) or isinstance(value, np.ndarray):
             return Static(value)
         raise CaptureError(
-            f"{self.session.name} returns a {type(value).__name__}; a compiled function returns"
+            f"{self.session.name} returns {an(type(value).__name__)}; a compiled function returns"
             " arrays, numbers, and tuples, lists, dicts and data classes of them",
             self.session.returns,
         )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.conditions import LEAST, Conditions
-from nbcomp.errors import CaptureError, NbcompError, Unsupported
+from nbcomp.errors import CaptureError, NbcompError, Unsupported, an
 from nbcomp.frontend.dispatch import call, fresh
 from nbcomp.frontend.lift import Lifter
 from nbcomp.frontend.location import returned_at
@@ -154,7 +154,8 @@ def signature_of(function: Any) -> inspect.Signature:
     except (TypeError, ValueError):
         pass
     raise CaptureError(
-        f"{function!r} is a {type(function).__name__}; nbcomp compiles functions written in Python"
+        f"{function!r} is {an(type(function).__name__)};"
+        " nbcomp compiles functions written in Python"
     )
 
 

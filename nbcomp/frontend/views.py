@@ -27,6 +27,7 @@ from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Op
 from nbcomp.ops.index import assign
 from nbcomp.ops.index import index as take_index
+from nbcomp.ops.operand import constant
 from nbcomp.shapes import Shaped, asked, empty
 from nbcomp.sizes import Size, broadcast_shapes
 
@@ -106,7 +107,7 @@ def _sliding_window_view(
     for place, size in zip(map(int, places), sizes, strict=True):
         count = result.shape[place] - size + 1
         index = np.arange(count)[:, None] + np.arange(size)
-        taken = session.call(np.take, (result, index, place), {})
+        taken = session.call(np.take, (result, fresh(session, constant(index)), place), {})
         result = session.call(np.moveaxis, (taken, place + 1, -1), {})
     storage = array._place.storage
     layout = view(array._place.layout, window, axes, **options)

@@ -22,6 +22,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import nbcomp
+from nbcomp.errors import an
 from nbcomp.magics.inputs import Namespace, NoInput, call_with_inputs
 from nbcomp.magics.recording import Call, Recording, in_parts, is_compiled
 from nbcomp.measure.arguments import twin
@@ -159,7 +160,7 @@ def why_not(function: Any) -> str:
     for is_kind, kind in kinds:
         if is_kind(function):
             return (
-                f"{function.__name__} is a {kind}: it cannot be compiled, because it runs in "
+                f"{function.__name__} is {an(kind)}: it cannot be compiled, because it runs in "
                 "pieces and other code runs between them; compile the functions it calls"
             )
     return ""
@@ -333,7 +334,7 @@ def _as_function(call: ast.Call, namespace: Namespace) -> str:
 def _compiled(value: Any, way: Way | None = None, written: str = "") -> Any:
     """The compiled form of what is called; written: how the call would be one of Python."""
     if not callable(value):
-        raise UsageError(f"expected a function, not a {type(value).__name__}")
+        raise UsageError(f"expected a function, not {an(type(value).__name__)}")
     if isinstance(value, np.ufunc | BuiltinFunctionType):
         example = f", such as {written}" if written else ""
         raise UsageError(

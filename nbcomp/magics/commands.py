@@ -145,6 +145,16 @@ def leveled(words: list[str]) -> tuple[str, str]:
 SHOW_HELP = f"sections of the report: {','.join(SECTIONS)}"
 
 
+def _with_origin(report: Report, call: Call) -> Report:
+    """The report, saying where arguments come from that nobody wrote."""
+    if not call.given_by:
+        return report
+    names = " and ".join(call.given_by)
+    several = "s" * (len(call.given_by) > 1)
+    note = f"no call: it ran on the notebook's variable{several} {names}"
+    return replace(report, notes=(*report.notes, note))
+
+
 @magics_class
 class CompilerMagics(Magics):
     """The commands of nbcomp; `last` is the report that was made last."""
@@ -237,7 +247,7 @@ class CompilerMagics(Magics):
     def _report(self, call: Call, chosen: Options, page: str, say: Callable[[str], None]) -> Report:
         """The report on a call, against the run before; written to a file if one is named."""
         try:
-            report = report_on(call, chosen, say)
+            report = _with_origin(report_on(call, chosen, say), call)
         except Interrupted as stopped:
             raise Interrupted(self._kept(call, stopped.report, page)) from None
         return self._kept(call, report, page)

@@ -56,7 +56,8 @@ def call_with_inputs(function: Any, namespace: Namespace, inputs: str) -> Call:
             kwargs[parameter.name] = found
         else:
             args.append(found)
-    return _with_arrays(Call(function, tuple(args), kwargs), signature)
+    taken = tuple(n for n, p in signature.parameters.items() if _is_taken(p, namespace))
+    return _with_arrays(Call(function, tuple(args), kwargs, given_by=taken), signature)
 
 
 def _call_with(function: Any, namespace: Namespace, inputs: str) -> Call:
@@ -78,6 +79,13 @@ def _input(parameter: inspect.Parameter, namespace: Namespace) -> Any:
     return namespace.get(parameter.name, parameter.default)
 
 
+def _is_taken(parameter: inspect.Parameter, namespace: Namespace) -> bool:
+    """Whether a parameter gets the notebook's variable of its name."""
+    several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    typed = isinstance(parameter.annotation, TensorType)
+    return not several and not typed and parameter.name in namespace
+
+
 def _with_arrays(call: Call, signature: inspect.Signature) -> Call:
     """The call with arrays in place of types; lengths that these name are left open."""
     types = (*call.args, *call.kwargs.values())
@@ -95,7 +103,10 @@ def _with_arrays(call: Call, signature: inspect.Signature) -> Call:
         return random_array(with_lengths(value, lengths), rng) if is_type else value
 
     return Call(
-        call.function, tuple(map(made, call.args)), {k: made(v) for k, v in call.kwargs.items()}
+        call.function,
+        tuple(map(made, call.args)),
+        {k: made(v) for k, v in call.kwargs.items()},
+        given_by=call.given_by,
     )
 
 

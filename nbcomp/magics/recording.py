@@ -26,6 +26,7 @@ from nbcomp.record import Remark, looked_at
 class Call:
     """A call of a compiled function.
 
+    given_by: the notebook's variables that were taken for arguments, as nobody called the function.
     Once it was made: `value` is what it returned, `compiled` what ran, or else `refused` says why
     it ran in NumPy.
     """
@@ -36,6 +37,7 @@ class Call:
     value: Any = None
     compiled: Any = None
     refused: Unsupported | None = None
+    given_by: tuple[str, ...] = ()
 
     def make(self) -> Any:
         """Make the call."""

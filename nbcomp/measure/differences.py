@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.errors import an
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK = 1 << 20  # elements compared at a time: the comparison needs a few arrays of that size
@@ -77,7 +79,7 @@ def difference(name: str, ours: Any, theirs: Any, eps: float = 0.0) -> Differenc
             name, f"is {a.dtype}{list(a.shape)} where NumPy gives {b.dtype}{list(b.shape)}"
         )
     if kind_a != kind_b:
-        return _problem(name, f"is a {kind_a} where NumPy gives a {kind_b}")
+        return _problem(name, f"is {an(kind_a)} where NumPy gives {an(kind_b)}")
     if a.dtype.char not in "efdFD":
         equal = bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
         return Difference(name) if equal else _problem(name, _first(a, b, a != b))

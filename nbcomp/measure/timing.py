@@ -27,6 +27,7 @@ REST = 0.12  # seconds between turns, at most: somewhat more than OpenBLAS's thr
 NAP = 1e-2  # seconds, after each of which it is seen whether they still do: more than a clock tick
 IDLE = 0.25  # of a nap: processor time of threads that do nothing
 FEW = 3  # pairs of samples, below which a ratio is not told from 1
+DISTURBED = 2.0  # times the shortest sample: a quartile there tells of others on the machine
 SURE = 16.0  # times as long: far more than others on the machine make of a run
 DRIFT = 16  # calls in one sample of a function that changes its arguments, before they are restored
 COARSE = time.get_clock_info("process_time").resolution > NAP / 50
@@ -225,8 +226,10 @@ def _inverse(value: float) -> str:
 def ratio(one: Sequence[float], other: Sequence[float]) -> Ratio:
     """The ratio of samples that were taken in turn.
 
-    Samples taken at about the same time are paired; the shorter list repeats its entries.  Of fewer
-    than `FEW` pairs nothing can be said for sure, unless each differs by more than `SURE` times.
+    Samples taken at about the same time are paired; the shorter list repeats its entries.  Where
+    those of a side are spread far above its shortest, which others cannot make shorter, the ratio
+    of the shortest ones is within the range, too.  Of fewer than `FEW` pairs nothing can be said
+    for sure, unless each differs by more than `SURE` times.
     """
     count = max(len(one), len(other))
     pairs = ((one[i * len(one) // count], other[i * len(other) // count]) for i in range(count))
@@ -234,6 +237,8 @@ def ratio(one: Sequence[float], other: Sequence[float]) -> Ratio:
     low, high = np.percentile(found, [25, 75])
     middle = float(np.median(one) / np.median(other))
     reach = [float(low), middle, float(high)]
+    if any(np.percentile(side, 75) > DISTURBED * min(side) for side in (one, other)):
+        reach.append(min(one) / min(other))
     if count < FEW and min(found) <= SURE and max(found) >= 1 / SURE:
         reach.append(1.0)
     return Ratio(middle, min(reach), max(reach))

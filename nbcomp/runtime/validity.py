@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.errors import an
 from nbcomp.runtime import sized
 from nbcomp.runtime.emit import address
 from nbcomp.runtime.plan import (
@@ -265,7 +266,7 @@ def short(value: Any) -> str:
     if len(text) <= SHORT:
         return text
     many = f" of {len(value)}" if isinstance(value, Sized) else ""
-    return f"a {type(value).__name__}{many}"
+    return f"{an(type(value).__name__)}{many}"
 
 
 def same(expected: Any, value: Any) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nbcomp.compiled import Compiled
-from nbcomp.errors import NbcompError
+from nbcomp.errors import NbcompError, an
 from nbcomp.frontend.result import bind
 from nbcomp.jitted import Jit, jit
 from nbcomp.schedule.database import Database, default_path, use_record
@@ -89,7 +89,7 @@ def compiled_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
             raise NbcompError(f"{function.name} was compiled for other arguments: {why}")
         return function
     if not callable(function):
-        raise NbcompError(f"only functions are tuned, not a {type(function).__name__}")
+        raise NbcompError(f"only functions are tuned, not {an(type(function).__name__)}")
     jitted = function if isinstance(function, Jit) else jit(function)
     if not isinstance(jitted, Jit):
         raise NbcompError("a class is not tuned itself: tune an instance of it, or its method")

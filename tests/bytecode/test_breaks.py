@@ -718,3 +718,38 @@ def test_a_view_of_another_dtype_needs_a_contiguous_last_axis(compiled: Any) -> 
             with pytest.raises(ValueError, match="last axis must be contiguous"):
                 columns(x)
             np.testing.assert_array_equal(rows(x), (x + 1).view(np.int16))
+
+
+COUNT = 0
+
+
+def test_breaks_and_forms_are_in_the_users_words() -> None:
+    def program(x: Any) -> Any:
+        global COUNT
+        y = x * 2
+        COUNT = 1
+        return y + 1
+
+    f = nbcomp.jit(program)
+    f(np.arange(100000.0))
+    assert [b.reason for b in f.breaks] == ["the global COUNT is changed, which Python does"]
+    assert repr(f).endswith("program: compiled in 2 parts, 1 graph break>")
+
+
+def test_a_guard_of_a_class_names_the_class() -> None:
+    class Scale:
+        by = 2.0
+
+    def program(scale: Any, x: Any) -> Any:
+        return x * scale.by
+
+    f = nbcomp.jit(program)
+    f(Scale(), X)
+    assert "scale is a Scale" in str(f.explain())
+    assert "__class__" not in str(f.explain())
+
+
+def test_windows_of_an_input_are_no_array_from_elsewhere() -> None:
+    f = nbcomp.jit(lambda x: np.lib.stride_tricks.sliding_window_view(x, 3).mean(1))
+    same(f(X), np.lib.stride_tricks.sliding_window_view(X, 3).mean(1))
+    assert "neither an input" not in str(f.compiled.explain())

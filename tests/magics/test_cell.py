@@ -198,6 +198,10 @@ def test_types_that_name_lengths_leave_them_open(data: Any) -> None:
 def test_inputs_from_variables_of_the_same_name(data: Any) -> None:
     value = data.value("%%compile\ndef f(x, scale=3.0):\n    return x * scale")
     np.testing.assert_array_equal(value, data.names["x"] * 3.0)
+    said = data.outputs[-1].data["text/plain"]
+    assert "no call: it ran on the notebook's variable x" in said
+    data.value("%%compile\ndef g(x, scale=3.0):\n    return x * scale\ng(x)")
+    assert "no call" not in data.outputs[-1].data["text/plain"]
 
 
 def test_missing_inputs_are_named(data: Any) -> None:

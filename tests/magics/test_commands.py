@@ -92,7 +92,7 @@ def test_user_errors_are_one_line(data: Any) -> None:
     assert usage_error(data, "%ir nothing") == "name 'nothing' is not defined"
     assert "not a compiled function" in usage_error(data, "%ir g")
     assert "invalid choice: 'binary'" in usage_error(data, "%ir f binary")
-    assert "expected a function, not a int" in usage_error(data, "%compile h(x)")
+    assert "expected a function, not an int" in usage_error(data, "%compile h(x)")
     assert "such as f(x)" in usage_error(data, "%compile 1 + 2")
     assert "whole numbers such as 1,64,4096" in usage_error(data, "%%compile --sizes a\nf(x)")
     assert "speed, check, history" in usage_error(data, "%%compile --show all\nf(x)")

@@ -264,3 +264,12 @@ def test_ratios_pair_samples_of_about_the_same_time() -> None:
     assert ratio([1.0, 1.1], [99.0, 90.0]).clear  # which differ beyond doubt
     assert not Ratio(1.1, 0.9, 1.2).clear
     assert Ratio(1.1, 1.05, 1.2).clear
+
+
+def test_a_ratio_of_disturbed_samples_reaches_to_that_of_the_shortest() -> None:
+    waiting = [1.0, 5.0, 9.0, 9.0, 40.0, 90.0]  # for a core; undisturbed it takes 1
+    found = ratio(waiting, [1.5] * 6)
+    assert found.median > 5
+    assert not found.clear
+    assert ratio(waiting, [0.2] * 6).low == pytest.approx(5.0)
+    assert ratio([9.0, 9.1, 9.2, 10.0], [1.0] * 4).low > 9

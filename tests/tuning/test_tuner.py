@@ -216,7 +216,7 @@ def test_seconds_that_are_none(seconds: Any) -> None:
 
 
 def test_what_cannot_be_tuned() -> None:
-    with pytest.raises(NbcompError, match="only functions are tuned, not a int"):
+    with pytest.raises(NbcompError, match="only functions are tuned, not an int"):
         nbcomp.tune(3, seconds=1)
     with pytest.raises(NbcompError, match="was compiled for other arguments: x had shape"):
         nbcomp.tune(nbcomp.compile(softmax, X), X[:3], seconds=1)

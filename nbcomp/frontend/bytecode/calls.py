@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import Unsupported
+from nbcomp.errors import Unsupported, an
 from nbcomp.frontend import reporting
 from nbcomp.frontend.lift import Lifter, is_library
 from nbcomp.frontend.location import here
@@ -215,7 +215,7 @@ def refused(function: Any) -> Unsupported:
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
     module = getattr(function, "__module__", None) or ""
     if not name:
-        name = f"a {type(function).__name__}"
+        name = f"{an(type(function).__name__)}"
     elif module not in ("", "builtins", "__main__"):
         name = f"{module}.{name}"
     return Unsupported(

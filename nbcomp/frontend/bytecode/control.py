@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.errors import Unsupported
+from nbcomp.errors import Unsupported, an
 from nbcomp.frontend.bytecode import calls
 from nbcomp.frontend.bytecode.instructions import Instruction
 from nbcomp.frontend.bytecode.machine import Frame, Returned, Yielded
@@ -99,7 +99,7 @@ def iterator(f: Frame, value: Any) -> Any:
     builtin = type(value).__module__ == "builtins"
     if not (plain or builtin or isinstance(value, (*_ITERABLE, Shadow))):
         kind = type(value).__name__
-        raise Unsupported(f"a loop over a {kind} is run by Python", here())
+        raise Unsupported(f"a loop over {an(kind)} is run by Python", here())
     return iter(value)
 
 
@@ -259,7 +259,9 @@ def _before_with(f: Frame, i: Instruction) -> None:
         return
     if not isinstance(manager, Shadow) and calls.is_foreign(type(manager)):
         kind = type(manager).__name__
-        raise Unsupported(f"`with` a {kind} is run by Python", here(), "compile what is inside it")
+        raise Unsupported(
+            f"`with` {an(kind)} is run by Python", here(), "compile what is inside it"
+        )
     f.push(manager.__exit__)
     f.push(f.machine.call(manager.__enter__, [], {}))
 

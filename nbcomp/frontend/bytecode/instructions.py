@@ -66,6 +66,34 @@ class Instruction:
         return f"{self.offset:4} {self.name} {self.arg} {what}"
 
 
+WORDS = {
+    "STORE_GLOBAL": "the global {} is changed, which Python does",
+    "DELETE_GLOBAL": "the global {} is deleted, which Python does",
+    "STORE_NAME": "the name {} is set, which Python does",
+    "DELETE_NAME": "the name {} is deleted, which Python does",
+    "LOAD_BUILD_CLASS": "a class statement is run by Python",
+    "SETUP_ANNOTATIONS": "a class statement is run by Python",
+    "IMPORT_STAR": "an import is made by Python",
+    "BEFORE_ASYNC_WITH": "`async with` is run by Python",
+    "GET_AITER": "`async for` is run by Python",
+    "GET_ANEXT": "`async for` is run by Python",
+    "END_ASYNC_FOR": "`async for` is run by Python",
+    "GET_AWAITABLE": "`await` is run by Python",
+    "SEND": "`yield from` and `await` are run by Python",
+    "GET_YIELD_FROM_ITER": "`yield from` is run by Python",
+    "MATCH_CLASS": "a class pattern of `match` is run by Python",
+    "WITH_EXCEPT_START": "an error inside a `with` is handled by Python",
+    "CHECK_EG_MATCH": "`except*` is run by Python",
+    "PREP_RERAISE_STAR": "`except*` is run by Python",
+}
+
+
+def in_words(i: Instruction) -> str:
+    """What an instruction that only Python runs does, as a user would say it."""
+    said = WORDS.get(i.name, f"the bytecode instruction {i.name} is run by Python")
+    return said.format(i.operand)
+
+
 @lru_cache(maxsize=512)
 def decode(code: CodeType) -> tuple[Instruction, ...]:
     """The instructions of a code object, without EXTENDED_ARG and caches; not to be changed."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.bytecode import calls
-from nbcomp.frontend.bytecode.instructions import Instruction, decode
+from nbcomp.frontend.bytecode.instructions import Instruction, decode, in_words
 from nbcomp.frontend.bytecode.values import Method, force, noticed
 from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.location import INTERPRETED, here, location_of
@@ -184,7 +184,7 @@ class Frame:
         self.index += 1
         execute = self.machine.opcodes.get(instruction.name)
         if execute is None:
-            raise Unsupported(f"the bytecode instruction {instruction.name} is run by Python")
+            raise Unsupported(in_words(instruction), here())
         return execute(self, instruction)
 
 

@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from nbcomp.errors import Unsupported
+from nbcomp.errors import Unsupported, an
 from nbcomp.frontend.bytecode import calls
 from nbcomp.frontend.bytecode.instructions import Instruction
 from nbcomp.frontend.bytecode.machine import Frame
@@ -214,7 +214,7 @@ def _check_operand_of_text(function: Any, left: str | bytes, right: Any) -> None
     elif type(right) is Tracer:
         place = here()
         where = f" of `{place.source()}`" if place else ""
-        raise Unsupported(f"the left side{where} is a {type(left).__name__}, no array", place)
+        raise Unsupported(f"the left side{where} is {an(type(left).__name__)}, no array", place)
 
 
 _COMPARISONS = {
@@ -342,6 +342,7 @@ def _store_attr(f: Frame, i: Instruction) -> None:
     value, owner = f.pops(2)
     if isinstance(owner, type | types.ModuleType | types.FunctionType):
         raise Unsupported(
-            f"the attribute {i.operand} of a {type(owner).__name__} is set by Python", here()
+            f"the attribute {i.operand} of {an(type(owner).__name__)} is set by Python",
+            here(),
         )
     setattr(owner, i.operand, value)
