@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from nbcomp.loop.grammar import Accumulate, Affine, Expr, For, Let, Load, Store, children, walk
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Const,
+    Expr,
+    For,
+    Let,
+    Load,
+    Store,
+    Var,
+    children,
+    walk,
+)
 from nbcomp.sizes import Size
 
 
 def lanes_of(stmt: For, vector_bytes: int) -> int:
     """Lanes of a vector loop: as many as the widest element it computes with allows and the loop
-    asks for, and half or less of them where that is enough for all iterations."""
-    widest = 1
+    asks for, and half or less of them where that is enough for all iterations.
+
+    What is made of single numbers that the program was given is the same in all lanes: computed
+    once, it does not count.
+    """
+    widest, same = 1, set[str]()
     for s in walk(stmt.body):
         if isinstance(s, Store | Accumulate):
-            widest = max(widest, s.buffer.dtype.itemsize, _widest(s.value))
+            widest = max(widest, s.buffer.dtype.itemsize, _widest(s.value, same))
         elif isinstance(s, Let):
-            widest = max(widest, _widest(s.value))
+            widest = max(widest, _widest(s.value, same))
+            if _is_same(s.value, same):
+                same.add(s.name)
     lanes = max(2, vector_bytes // widest)
     if stmt.lanes:
         lanes = min(lanes, stmt.lanes)
@@ -25,11 +43,24 @@ def lanes_of(stmt: For, vector_bytes: int) -> int:
     return lanes
 
 
-def _widest(root: Expr) -> int:
+def _is_same(expr: Expr, same: set[str]) -> bool:
+    """Whether a value is made of numbers of the program's only: not of constants alone, which have
+    the width of what they are used with."""
+    if isinstance(expr, Load):
+        return expr.buffer.role == "input" and not expr.indices
+    if isinstance(expr, Var):
+        return expr.name in same
+    parts = children(expr)
+    return bool(parts) and all(isinstance(p, Const) or _is_same(p, same) for p in parts)
+
+
+def _widest(root: Expr, same: set[str]) -> int:
     """Bytes of the widest value below an expression; indices do not count."""
     widest, stack = 1, [root]
     while stack:
         expr = stack.pop()
+        if _is_same(expr, same):
+            continue
         widest = max(widest, expr.dtype.itemsize)
         if not isinstance(expr, Load):
             stack.extend(children(expr))

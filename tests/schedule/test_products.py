@@ -12,6 +12,7 @@ import pytest
 import nbcomp
 from nbcomp.levels import levels
 from nbcomp.loop.grammar import Affine, Call, For, Kernel, affine, walk
+from nbcomp.loop.lanes import lanes_of
 from nbcomp.machine import Machine, host
 from nbcomp.schedule import walks
 from nbcomp.schedule.blocking import Blocker
@@ -299,3 +300,6 @@ def test_a_scalar_read_at_run_time_leaves_a_product_what_it_is(scalar: Any) -> N
     (kernel,), (like,) = made.compiled.kernels, other.compiled.kernels
     assert "b_near" in str(like.kernel)
     assert "b_near" in str(kernel.kernel)
+    loops = [s for s in walk(kernel.kernel.stages) if isinstance(s, For) and s.kind == "vector"]
+    wide = [s for s in loops if isinstance(s.extent, Affine) and s.extent.constant == 48]
+    assert {lanes_of(s, 64) for s in wide} == {16}  # although an int is read as int64
