@@ -87,6 +87,13 @@ def test_recomputed_or_kept() -> None:
     assert "`gap` is computed again in each walk" in again
 
 
+def test_small_results_of_one_place_are_said_together() -> None:
+    norm = nbcomp.nn.BatchNorm2d(5).eval()
+    found = nbcomp.compile(norm, RNG.random((1, 5, 8, 8), np.float32)).explain()
+    (stored,) = (r.reason for r in found if r.topic == "store")
+    assert "2 small results of `nn.BatchNorm2d` are stored (40 bytes together)" in stored
+
+
 def test_copied_or_in_place() -> None:
     found = said(lambda a, b: np.maximum(a @ b, 0), A, B, without="generate")
     assert "finished in place" in one(found, "applied in place: a @ b")

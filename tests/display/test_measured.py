@@ -6,6 +6,7 @@ import base64
 import json
 from dataclasses import replace
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from nbcomp.display.bundle import Report
 from nbcomp.display.payload import payload
 from nbcomp.display.plots.charts import charts
 from nbcomp.display.text import tables as terminal
+from nbcomp.display.view.kernels import heading
 from nbcomp.display.view.measured import line_costs, size, tables
 from nbcomp.measure.figures import Ablation, Measured, PassTime, PassTimes, Without
 from nbcomp.measure.roofline import (
@@ -145,6 +147,24 @@ def test_kernels_are_said_with_their_limit() -> None:
     assert table.notes[0].startswith("limits of 1 thread: 100 Gop/s in float32 and 50 Gop/s")
     assert "1 MiB less than without sharing" in memory.notes[0]
     assert [row[-1] for row in memory.rows] == ["█·", "██", "·█"]
+
+
+def test_a_kernel_that_starts_sooner_than_estimated_is_at_no_share_of_that() -> None:
+    slow = replace(kernel("k"), overhead=5e-4)
+    soon = replace(slow, overhead=8e-3)
+    found = rows(Measured(numbers=replace(numbers(), kernels=(slow, soon))))
+    shares = [row[-2:] for row in found["Kernels against this machine's limits"][:2]]
+    assert shares == [["overhead", "50 %"], ["overhead", ""]]
+
+
+def test_kernels_are_counted_as_in_the_title() -> None:
+    def row(levels: tuple[str, ...], once: bool = False) -> Any:
+        return SimpleNamespace(levels=levels, once=once)
+
+    made = [row(("loop",)), row(("loop",))]
+    assert heading(made) == "Kernels (2)"
+    others = [row((), once=True), row(()), row(())]
+    assert heading([*made, *others]) == "Kernels (2), library calls (2), made once (1)"
 
 
 @pytest.mark.parametrize(

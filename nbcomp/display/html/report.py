@@ -22,7 +22,7 @@ from nbcomp.display.html.source import annotated
 from nbcomp.display.html.style import FAINT, STATUS
 from nbcomp.display.picture.svg import PALETTE, data_uri, svg
 from nbcomp.display.view.cpus import HEAD, cpu_cells
-from nbcomp.display.view.kernels import LEVELS, KernelRow, listed
+from nbcomp.display.view.kernels import LEVELS, KernelRow, heading, listed
 from nbcomp.display.view.passes import PassRow
 from nbcomp.display.view.remarks import RemarkRow
 from nbcomp.display.view.source import Source
@@ -55,7 +55,7 @@ def html(view: View, plot: str = "", max_lines: int = MAX_LINES) -> str:
             opened=True,
         ),
         "graph": lambda: section("Graph before and after the passes", _graphs(view), opened=True),
-        "kernels": lambda: section(f"Kernels ({len(view.kernels)})", _kernels(view, max_lines)),
+        "kernels": lambda: section(heading(view.kernels), _kernels(view, max_lines)),
         "passes": lambda: section(f"Passes ({len(view.passes)})", _passes(view, max_lines)),
         "measured": lambda: measured_html(view.measured, view.stages),
         "cpus": lambda: section("One source, many CPUs", _cpus(view), opened=True),

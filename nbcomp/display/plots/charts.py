@@ -75,7 +75,8 @@ def roofline_chart(numbers: Numbers, axes: Axes) -> None:
     _roofs(axes, limits, threads, left, right)
     for number, k in enumerate(marks):
         marker = MARKERS[number % len(MARKERS)]
-        label = f"{_name(k.kernel)}: {k.bound}, {100 * k.of_limit:.0f} %"
+        share = f", {100 * k.of_limit:.0f} %" if k.bound != "overhead" else ""
+        label = f"{_name(k.kernel)}: {k.bound}{share}"
         axes.plot(
             k.intensity,
             k.flops_per_second / 1e9,

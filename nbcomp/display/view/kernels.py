@@ -111,6 +111,17 @@ def kernel_rows(compiled: Compiled, before: int = 0) -> list[KernelRow]:
     return rows
 
 
+def heading(rows: Sequence[KernelRow]) -> str:
+    """What rows are of, each kind with how many: kernels as the report's title counts them."""
+    kernels = [row for row in rows if row.levels]
+    others = [row for row in rows if not row.levels]
+    once = sum(row.once for row in others)
+    kinds = {"library calls": len(others) - once, "made once": once}
+    return ", ".join(
+        [f"Kernels ({len(kernels)})", *(f"{kind} ({n})" for kind, n in kinds.items() if n)]
+    )
+
+
 LISTED = 20  # kernels that are listed one by one, however alike
 
 

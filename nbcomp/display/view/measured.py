@@ -13,7 +13,7 @@ from typing import Any
 from nbcomp.display.view.headline import others_words
 from nbcomp.display.view.words import called, count, seconds
 from nbcomp.measure.figures import UNUSED, Ablation, Measured, PassTime, PassTimes
-from nbcomp.measure.roofline import LEVELS, Bandwidth, Held, Limits, Memory, Numbers
+from nbcomp.measure.roofline import LEVELS, Bandwidth, Held, KernelFigures, Limits, Memory, Numbers
 from nbcomp.measure.timing import Timing
 
 TRACK = 32  # columns a timeline has at most
@@ -111,7 +111,7 @@ def _kernels(numbers: Numbers) -> Table:
                 f"{k.intensity:.3g}",
                 k.level,
                 k.bound,
-                f"{100 * k.of_limit:.0f} %",
+                _of_limit(k),
             )
         )
     for name, timing in numbers.libraries:
@@ -119,6 +119,13 @@ def _kernels(numbers: Numbers) -> Table:
     notes = (*_limit_notes(numbers.limits), *_disturbed(numbers.others))
     title = "Kernels against this machine's limits"
     return Table(title, head, tuple(rows), (0, 6, 7), notes, "roofline")
+
+
+def _of_limit(kernel: KernelFigures) -> str:
+    """How near a kernel is to its limit; nothing where it starts sooner than was estimated, which
+    is no limit."""
+    below = kernel.bound == "overhead" and kernel.of_limit > 1
+    return "" if below else f"{100 * kernel.of_limit:.0f} %"
 
 
 def _limit_notes(limits: Limits) -> Iterator[str]:

@@ -11,14 +11,16 @@ from collections.abc import Iterable, Iterator
 from nbcomp.graph.ir import Graph, Node, told_apart
 from nbcomp.graph.op import Contract, Library, View, is_kept
 from nbcomp.graph.passes.groups import Group
-from nbcomp.record import Remark
+from nbcomp.record import Location, Remark
 from nbcomp.sizes import hint
 
+SMALL = 4096  # bytes of a result that is worth no remark of its own
 SHOWN = 4  # names in one remark
 
 
 def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:
-    """The remarks about all groups, in order."""
+    """The remarks about all groups, in order; small results of one place are said together."""
+    small: dict[Location | None, list[tuple[Group, Node]]] = {}
     for group in groups:
         if group.kind == "library":
             yield from (_library(n) for n in group.nodes if not _spoken_of(n))
@@ -27,8 +29,14 @@ def outcome(graph: Graph, groups: Iterable[Group]) -> Iterator[Remark]:
             continue
         yield from _within(group)
         for node in group.outputs:
-            if node not in graph.outputs:
+            if node in graph.outputs:
+                continue
+            if hint(node.type.nbytes) < SMALL:
+                small.setdefault(node.location, []).append((group, node))
+            else:
                 yield from _stored(graph, group, node)
+    for found in small.values():
+        yield from _stored_together(graph, found)
 
 
 def _spoken_of(node: Node) -> bool:
@@ -63,6 +71,22 @@ def _stored(graph: Graph, group: Group, node: Node) -> Iterator[Remark]:
             f"{told_apart(node, readers[0])[0]} is stored ({size}), since {later} reads it later"
         )
         yield Remark("analysis", "store", reason, node.location)
+
+
+def _stored_together(graph: Graph, found: list[tuple[Group, Node]]) -> Iterator[Remark]:
+    """Small results of one place in the user's source."""
+    read = [(g, n) for g, n in found if any(u not in g.nodes for u in _readers(graph, n))]
+    if len(read) < 2:
+        for group, node in read:
+            yield from _stored(graph, group, node)
+        return
+    nodes = [node for _, node in read]
+    size = _size(sum(hint(n.type.nbytes) for n in nodes))
+    reason = (
+        f"{len(nodes)} small results of {_names(nodes)} are stored ({size} together), since later"
+        " kernels read them"
+    )
+    yield Remark("analysis", "store", reason, nodes[0].location)
 
 
 def _readers(graph: Graph, node: Node) -> Iterator[Node]:
