@@ -19,6 +19,7 @@ from nbcomp.display.view.words import count, seconds
 from nbcomp.display.visible import escape, visible
 from nbcomp.measure.figures import change_words
 from nbcomp.measure.schedules import Trial
+from nbcomp.measure.variants import OUT_OF_TIME
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class TrialReport:
         """What came of it, a sentence a line."""
         trial = self.trial
         lines = []
-        if not trial.same or trial.note:
+        if trial.note == OUT_OF_TIME:
+            lines.append("compiled, but not compared and timed: that takes more --seconds")
+        elif not trial.same or trial.note:
             lines.append(trial.note)
         elif trial.own and trial.default and trial.change:
             words = change_words(trial.change)

@@ -25,6 +25,7 @@ from nbcomp.options import Options
 from nbcomp.pipeline import recompile
 from nbcomp.record import Snapshot
 
+OUT_OF_TIME = "out of time"  # the note of a variant that was neither checked nor timed
 PREPARING = 0.6  # of the time goes at most to compiling and checking, the rest to timing
 TURNS = 40  # of each variant, if there is time: what disturbs comes and goes
 TURN = 4e-3  # seconds one turn takes at least
@@ -130,7 +131,7 @@ class _Race:
         made = self.compiled
         if options != made.options:
             if spare < self.compiling and len(self.entries) > 1:
-                entry.note = "out of time"
+                entry.note = OUT_OF_TIME
                 return
             try:
                 made = recompile(made, options)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from IPython.core.error import UsageError
 
+from nbcomp.display.trial import TrialReport
+from nbcomp.measure.variants import OUT_OF_TIME
 from nbcomp.schedule.canonical import canonical
 from nbcomp.schedule.language import parse
 
@@ -35,6 +38,12 @@ def test_a_cell_of_steps(shell: Any) -> None:
     assert "0..minimum(8, -8*j_o + 33)" in html
     assert "Assembly" in html
     assert shell.names["f"].compiled.options.schedules == ()
+
+
+def test_too_little_time_is_said_with_what_helps(shell: Any) -> None:
+    report = shell.value(f"%%schedule f(x, y) --seconds 0.2\n{STEPS}")
+    late = TrialReport(replace(report.trial, note=OUT_OF_TIME))
+    assert late.verdict[0] == "compiled, but not compared and timed: that takes more --seconds"
 
 
 def test_adopting(shell: Any) -> None:
