@@ -9,6 +9,7 @@ raised as it stands.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,9 +18,8 @@ from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.script.capture import capture
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture
-from nbcomp.graph.editable import EditableGraph
 from nbcomp.graph.ir import Graph
-from nbcomp.graph.script import code
+from nbcomp.graph_module import GraphModule
 from nbcomp.jitted import Jit
 from nbcomp.openings import SHORT
 from nbcomp.options import EVERYTHING, Options
@@ -57,7 +57,9 @@ class Script(Jit):
 
         Raises NbcompError before the first call.
         """
-        return code(EditableGraph(self.graph))
+        graph, made = self.graph, self.compiled
+        assert made is not None  # it has a graph
+        return GraphModule(replace(made.capture, graph=graph), self.__wrapped__).code
 
     def _capture(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings = NOTHING_OPEN

@@ -372,6 +372,28 @@ def test_a_jitted_model_keeps_both_sides(make: Any, x: Any) -> None:
     assert not jitted.fallbacks
 
 
+def test_scripted_code_says_what_is_read_returned_and_written(x: Any) -> None:
+    scripted = nbcomp.script(GatedCell(Gate()))
+    expected = scripted(x, x)
+    assert "linear_weight = self.linear.weight" in scripted.code
+    scope: dict[str, Any] = {"np": np, "op": nbcomp.op}
+    exec(scripted.code, scope)
+    found = scope["forward"](scripted.__wrapped__, x, x)
+    assert len(found) == len(expected) == 2
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+    @nbcomp.script
+    def writes(x: Any, y: Any) -> Any:
+        x += y
+        return y * 2
+
+    writes(np.ones(3), np.ones(3))
+    exec(writes.code, scope)
+    a = np.ones(3)
+    np.testing.assert_array_equal(scope["forward"](None, a, a * 4), np.full(3, 8.0))
+    np.testing.assert_array_equal(a, np.full(3, 5.0))
+
+
 def test_a_jitted_model_with_effects_and_decisions_is_pythons(x: Any) -> None:
     calls: list[int] = []
 
