@@ -296,8 +296,11 @@ def call_of(
     if isinstance(callee, ast.Name) and not hasattr(builtins, callee.id):
         _named(namespace, callee.id)
 
+    # A traceback shows the line from there.
+    name = shell.compile.cache(expression, _cell_number(shell), raw_code=expression)
+
     def value_of(part: ast.expr) -> Any:
-        return eval(compile(ast.Expression(part), "<call>", "eval"), namespace)
+        return eval(compile(ast.Expression(part), name, "eval"), namespace)
 
     if isinstance(node, ast.Call):
         function = _compiled(value_of(node.func), way, _as_function(node, namespace))

@@ -81,3 +81,10 @@ def test_text_where_an_array_should_be() -> None:
         pytest.raises(TypeError),
     ):
         nbcomp.jit(lambda x: x * w)("abc")
+
+
+def test_a_call_on_a_commands_line_is_shown(quick: Any) -> None:
+    quick.run("def h(x):\n    return x + 1")
+    quick.run("%compile h(nowhere)")
+    assert "----> 1 h(nowhere)" in quick.printed
+    assert "Could not get source" not in quick.printed
