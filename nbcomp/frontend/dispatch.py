@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend import reporting
 from nbcomp.frontend.function_kinds import (
     HINTS,
     LIKE_ANOTHER,
@@ -72,6 +73,8 @@ def call(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[st
 def _called(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     session.check()
     session.calls += 1
+    if not session.reported:
+        reporting.check_state()
     if session.calls > MOST_CALLS:
         raise Unsupported(
             f"more than {MOST_CALLS} operations: Python loops are written out one by one",

@@ -56,6 +56,12 @@ def in_force() -> bool:
     return any(kind not in STARTING for kind in np.geterr().values())
 
 
+def check_state() -> None:
+    """Raise `Reports` where a library has set what is reported, for the program that is traced."""
+    if in_force():
+        raise Reports(REASON, here(), HINT)
+
+
 @lru_cache(maxsize=512)
 def settings(code: types.CodeType) -> Mapping[int, str]:
     """The calls in a code object after which something may be reported: their names by offset.

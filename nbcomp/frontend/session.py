@@ -17,6 +17,7 @@ import numpy as np
 
 from nbcomp.conditions import LEAST, MOST, in_force
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
+from nbcomp.frontend import reporting
 from nbcomp.frontend.location import here
 from nbcomp.frontend.unrolled import LongLoop, Unrolled
 from nbcomp.graph.interpreter import evaluate
@@ -74,6 +75,7 @@ class Session:
         self.returns: Location | None = None  # the statement that gives the function's result
         self.closed = False
         self.calls = 0  # of NumPy's functions
+        self.reported = reporting.in_force()  # before the program asked for it
         self.followed = 0  # statements of a source that is read
         self.wrappers: dict[Any, Any] = {}  # functions of NumPy's as the program sees them
         self.reads: dict[Source, Read] = {}

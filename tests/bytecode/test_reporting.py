@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,25 @@ def in_a_helper(x: Any) -> Any:
     return y + z
 
 
+@np.errstate(all="raise")
+def decorated(x: Any) -> Any:
+    return np.log(x)
+
+
+@contextlib.contextmanager
+def strict() -> Iterator[None]:
+    with np.errstate(all="raise"):
+        yield
+
+
+def in_a_manager(x: Any) -> Any:
+    try:
+        with strict():
+            return np.log(x)
+    except FloatingPointError:
+        return x - 3
+
+
 def outcome(function: Callable[..., Any], *args: Any) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -85,6 +105,7 @@ def outcome(function: Callable[..., Any], *args: Any) -> str:
 
 
 PROGRAMS = [raising, filtered, recorded, in_a_loop, of_all_that_follows, in_a_helper]
+PROGRAMS += [decorated, in_a_manager]
 
 
 @pytest.mark.parametrize("compile", [nbcomp.jit, nbcomp.script])
