@@ -61,7 +61,17 @@ from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction, as_called
 from nbcomp.runtime.plan import WHOLE, Plan
 from nbcomp.types import TensorType
-from nbcomp.wrapped import NOTHING, callable_of, global_name, name_of
+from nbcomp.wrapped import (
+    NOTHING,
+    callable_of,
+    eager_call,
+    global_name,
+    is_model,
+    name_of,
+    owner_of,
+    parted,
+    python_of,
+)
 
 SETTLED = 32  # lengths of open variants that the native entry takes at a time
 VARIANTS = 64  # of one function; calls that none of them takes run in Python
@@ -89,6 +99,7 @@ class Jit(Callable):
     def __init__(self, function: Any, python: Any = None, options: Options = EVERYTHING) -> None:
         self.__wrapped__, self.options = function, options
         self._python = python or function  # what runs where nothing is compiled
+        self._eager = eager_call(function, python)  # how that is called in parts, for models
         self.__name__ = name_of(function)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
         self.__doc__ = getattr(function, "__doc__", None)
@@ -140,6 +151,13 @@ class Jit(Callable):
         except BaseException as error:
             leave_users_frames(error)
             raise
+
+    def __getattr__(self, name: str) -> Any:
+        """A model's own: `state_dict`, `parameters`, `training`, its submodules."""
+        model = vars(self).get("__wrapped__")
+        if name.startswith("__") or not is_model(model):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(model, name)
 
     @classmethod
     def of(cls, function: Any, options: Options) -> Jit:
@@ -253,6 +271,11 @@ class Jit(Callable):
         except Unsupported as error:
             # Without its traceback, whose frames would keep the arguments alive.
             reason = error.with_traceback(None)
+            why = self._of_model(reason)
+        except CaptureError as error:
+            why = self._of_model(error.with_traceback(None))
+            if why is None:
+                raise
         else:
             return self._run(*found, args, kwargs)
         if why is not None:
@@ -275,6 +298,12 @@ class Jit(Callable):
             )
         return self._python(*args, **kwargs)
 
+    def _of_model(self, error: NbcompError) -> Break | None:
+        """Why a model, which is captured as a whole, is compiled in parts; None if it cannot be."""
+        if not is_model(self.__wrapped__) or self._whole():
+            return None
+        return Break(0, 0, (), error, error.location or Location("", 0))
+
     def _broken(self, why: Break, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call whose graph breaks: in parts, unless Python has to run all of it."""
         whole = self._whole()
@@ -293,19 +322,24 @@ class Jit(Callable):
 
     def _whole(self) -> str:
         """Why the function cannot be compiled in parts; "" if it can."""
-        function = python_of(self.__wrapped__)
-        if function is None or self._python is not self.__wrapped__:
+        function = parted(self.__wrapped__)
+        if function is None or (self._python is not self.__wrapped__ and self._eager is None):
             return "only plain functions and methods are compiled in parts"
         return why_whole(function)
 
     def _take_apart(self) -> None:
-        function = python_of(self.__wrapped__)
+        function = parted(self.__wrapped__)
         assert function is not None
         with self._lock:
             if self.parts is None:
                 self.parts = Parts(function, self._partner, self, self.options)
                 if not self.variants:
                     self.disconnect()
+
+    def _is_parted(self, parts: Parts) -> bool:
+        """Whether these are the parts of what is called, as it is now."""
+        function = parted(self.__wrapped__)
+        return parts.function is function and parts.code is function.__code__
 
     def _partner(self, function: Any) -> Jit:
         """A helper that this function, in parts, calls."""
@@ -318,7 +352,7 @@ class Jit(Callable):
         __tracebackhide__ = True
         parts = self.parts
         assert parts is not None
-        if parts.code is not parts.function.__code__:
+        if not self._is_parted(parts):
             return self.slow_path(args, kwargs)
         contest = self._contest(parts, args, kwargs)
         if contest is None or contest.winner is Way.COMPILED:
@@ -359,9 +393,12 @@ class Jit(Callable):
 
     def _through_parts(self, parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         __tracebackhide__ = True
-        owner = getattr(self._python, "__self__", None)
+        owner = owner_of(self._python)
+        given = args if owner is None else (owner, *args)
         try:
-            return parts.callable(*(args if owner is None else (owner, *args)), **kwargs)
+            if self._eager is not None:
+                return self._eager(parts.callable, given, kwargs)
+            return parts.callable(*given, **kwargs)
         finally:
             if not parts.compiled:
                 self._nothing(parts, args, kwargs)
@@ -399,7 +436,7 @@ class Jit(Callable):
             self._settled.clear()
             self._refused.clear()
             self._full = False
-            if self.parts is not None and self.parts.code is not self.parts.function.__code__:
+            if self.parts is not None and not self._is_parted(self.parts):
                 self.parts = None
             self.contests = Contests(self.contests.clock)
             self._native = self._entry()
@@ -685,7 +722,7 @@ def _signature(function: Any) -> inspect.Signature | None:
 
 def _definition(function: Any) -> tuple[int, ...]:
     """Which code and defaults a function has."""
-    python = getattr(function, "__func__", function)
+    python: Any = parted(function) or function
     names = ("__code__", "__defaults__", "__kwdefaults__")
     return tuple(id(getattr(python, name, None)) for name in names)
 
@@ -705,13 +742,6 @@ def _call_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return signature_key((*args, *kwargs.values())), tuple(kwargs)
 
 
-def python_of(function: Any) -> types.FunctionType | None:
-    """The function in Python whose bytecode a call runs, if that is what it does."""
-    if isinstance(function, types.MethodType):
-        return python_of(function.__func__)
-    return function if isinstance(function, types.FunctionType) else None
-
-
 def jit(
     function: Any = NOTHING, *, libraries: Library | Sequence[Library] = (), precision: str = ""
 ) -> Any:
@@ -721,6 +751,8 @@ def jit(
     that depends on an array's values, a call of an unknown library) Python goes on between compiled
     parts: `explain()` says where and why.  What cannot be compiled at all runs in NumPy, with a
     `NumpyFallback` warning.
+
+    A model runs as its `forward` does, and has its attributes (`jit(model).state_dict()`).
 
     Of a class, as a decorator, the method that computes is compiled: `forward`, or `__call__`.
     Models have no parts: where values decide in one, it is captured by its source, with both ways.

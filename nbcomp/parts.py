@@ -298,7 +298,15 @@ class Region:
         return location_of(self.parts.code, self.head.instructions[self.head.index].offset)
 
     def slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a part gives that no native variant takes; None: Python is to run it."""
+        """What a part gives that no native variant takes; None: Python is to run it.
+
+        Arrays of a class that says how compiled parts are called on them (`__nbcomp_part__`) are
+        left to it.
+        """
+        for value in args:
+            call = getattr(type(value), "__nbcomp_part__", None)
+            if call is not None:
+                return call(self.native.callable, args)
         found = self.find(args)
         if found is not None:
             return _run(found, args)

@@ -11,7 +11,7 @@ import sys
 import types
 from typing import Any
 
-from nbcomp.errors import an
+from nbcomp.errors import PACKAGE, an
 
 NOTHING: Any = object()  # no function was given
 
@@ -43,6 +43,41 @@ def options_of(function: Any, otherwise: Any) -> Any:
     """How a jitted function is compiled; something else for other functions."""
     jitted = getattr(type(function), "__nbcomp_jitted__", False)
     return function.options if jitted else otherwise
+
+
+def python_of(function: Any) -> types.FunctionType | None:
+    """The function in Python whose bytecode a call runs, if that is what it does."""
+    if isinstance(function, types.MethodType):
+        return python_of(function.__func__)
+    return function if isinstance(function, types.FunctionType) else None
+
+
+def is_model(function: Any) -> bool:
+    """Whether it is a model, whose class says what of it can be compiled in parts
+    (`__nbcomp_forward__`) and how that is called (`__nbcomp_eager__`)."""
+    return hasattr(type(function), "__nbcomp_forward__")
+
+
+def parted(function: Any) -> types.FunctionType | None:
+    """The function in Python that is compiled in parts: a model's is its `forward`, if it is the
+    user's."""
+    if not is_model(function):
+        return python_of(function)
+    found = python_of(function.__nbcomp_forward__())
+    return None if found is None or found.__code__.co_filename.startswith(PACKAGE) else found
+
+
+def eager_call(function: Any, python: Any) -> Any:
+    """How a model's `forward` is called where Python runs it, also in parts; else None.
+
+    python: what runs in place of a function that is compiled, if that is something else.
+    """
+    return getattr(function if python is None else python, "__nbcomp_eager__", None)
+
+
+def owner_of(function: Any) -> Any:
+    """What a method is called on, or the model itself; None for functions."""
+    return function if is_model(function) else getattr(function, "__self__", None)
 
 
 def _answers_anything(function: Any) -> bool:

@@ -35,6 +35,12 @@ class Tensor(np.ndarray[Any, Any]):
         """A compiled function, which works on plain arrays, called on tensors."""
         return as_tensors(function(as_arrays(args), as_arrays(kwargs)))
 
+    @staticmethod
+    def __nbcomp_part__(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """A compiled part of a `forward`, called on its variables: what is a list stays that."""
+        result = function(*(a.view(np.ndarray) if type(a) is Tensor else a for a in args))
+        return result and tuple(map(_as_tensor, result))
+
     def __getattr__(self, name: str) -> Any:
         if name not in METHODS:
             raise AttributeError(f"a Tensor, as a NumPy array, has no attribute {name!r}")

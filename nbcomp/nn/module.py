@@ -11,14 +11,23 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from nbcomp.capturing import ExportedModule, export
 from nbcomp.errors import NbcompError
-from nbcomp.nn.arrays import METHODS, Parameter, as_arrays, as_tensors, enter, is_inside, leave
+from nbcomp.nn.arrays import (
+    METHODS,
+    Parameter,
+    Tensor,
+    as_arrays,
+    as_tensors,
+    enter,
+    is_inside,
+    leave,
+)
 
 M = TypeVar("M", bound="Module")
 
@@ -71,6 +80,23 @@ class Module:
         finally:
             leave(token)
 
+    def __nbcomp_forward__(self) -> MethodType | None:
+        """What a call computes, where that is a method which can be compiled in parts."""
+        plain = type(self).__call__ is Module.__call__ and not self._compiled
+        forward = self.forward
+        return forward if plain and type(forward) is MethodType else None
+
+    @staticmethod
+    def __nbcomp_eager__(forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call a `forward` that runs in Python, at least in parts; tensors give tensors."""
+        inner = any(type(x) is Tensor for x in (*args, *kwargs.values()))
+        token = enter()
+        try:
+            result = forward(*as_tensors(args), **as_tensors(kwargs))
+            return as_tensors(result) if inner else as_arrays(result)
+        finally:
+            leave(token)
+
     @classmethod
     def with_compiled_forward(cls, forward: Callable[..., Any]) -> Callable[..., Any]:
         """Note that this class's `forward` is compiled; gives it as it runs where it is not."""
@@ -80,6 +106,7 @@ class Module:
         def eager(*args: Any, **kwargs: Any) -> Any:
             return as_arrays(forward(*as_tensors(args), **as_tensors(kwargs)))
 
+        setattr(eager, "__nbcomp_eager__", cls.__nbcomp_eager__)  # noqa: B010
         return eager
 
     def __setattr__(self, name: str, value: Any) -> None:
