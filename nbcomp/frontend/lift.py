@@ -159,9 +159,9 @@ class Lifter:
         return Tracer(self.session, place, isinstance(value, np.generic))
 
     def _own_name(self, name: str, source: Source) -> str:
-        """A name that no other array has: the user's, or one of where it was found if that is
-        another's."""
-        if name in self._names:
+        """A name that no other array has: the user's; of where it was found for arrays deep in an
+        object (buffers of a model's layers), and where another has the name."""
+        if name in self._names or _is_deep(source):
             name = _joined(source)
         base, k = name, 1
         while name in self._names:
@@ -560,6 +560,16 @@ def _name(key: Any, container: str) -> str:
     if isinstance(key, str) and key.isidentifier():
         return key
     return f"{container}_{key}" if container and isinstance(key, int) else ""
+
+
+def _is_deep(source: Source) -> bool:
+    """Whether it was found in an object of an object, or in the one that is captured."""
+    attributes = [how for how, _ in source.path].count("attr")
+    return (
+        source.path[-1:] != ()
+        and source.path[-1][0] == "attr"
+        and (source.kind == "object" or attributes > 1)
+    )
 
 
 def _joined(source: Source) -> str:

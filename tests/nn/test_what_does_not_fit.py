@@ -173,3 +173,23 @@ def test_checks_leave_lengths_open() -> None:
             heads(x, mask), ATTENTION(x, x, x, key_padding_mask=mask)[0], rtol=1e-4, atol=1e-5
         )
     assert len(heads.variants) <= 2
+
+
+def test_exported_buffers_are_named_by_their_path() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            self.bn1 = nn.BatchNorm1d(3)
+
+        def forward(self, x: Any) -> Any:
+            return self.bn1(x)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            self.a, self.b = Block(), Block()
+
+        def forward(self, x: Any) -> Any:
+            return self.b(self.a(x))
+
+    exported = Model().export(nbcomp.f32["n", 3])
+    parts = ("weight", "bias", "running_mean", "running_var")
+    assert sorted(exported.params) == sorted(f"{k}_bn1_{p}" for k in "ab" for p in parts)
