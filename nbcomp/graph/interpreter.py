@@ -52,13 +52,34 @@ def lengths_in(graph: Graph, arrays: Sequence[Any]) -> Lengths:
     return lengths_of((n.shape, np.shape(a)) for n, a in zip(graph.inputs, arrays, strict=True))
 
 
+# What torch.fx's interpreters call, and what these call instead.
+OF_TORCH = {
+    "call_function": "call, or call_<operator>",
+    "call_method": "call, or call_<operator>",
+    "call_module": "call, or call_<operator> (call_linear)",
+    "placeholder": "input",
+    "get_attr": "input, which has the parameters, or constant",
+}
+
+
 class Interpreter:
     """Runs a graph, each step of it open to a subclass.
 
     `run_node` computes one node and is called for all of them in order; `call` computes one
     operator.  A method `call_softmax(self, op, x)` is called for that operator instead of `call`.
-    `values` holds what was computed so far, by node.
+    `values` holds what was computed so far, by node.  Nodes are operators, not calls of modules and
+    functions: a subclass with torch.fx's `call_function`, `call_module`, ... raises TypeError.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Raises TypeError for methods of torch.fx's that nothing would call."""
+        super().__init_subclass__(**kwargs)
+        for name, ours in OF_TORCH.items():
+            if name in vars(cls):
+                raise TypeError(
+                    f"{cls.__name__}.{name} would not be called: nodes are operators here, not"
+                    f" calls as in torch.fx; override {ours}"
+                )
 
     def __init__(self, graph: Any) -> None:
         self.graph: Graph = as_graph(graph)

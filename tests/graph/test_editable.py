@@ -210,3 +210,10 @@ def test_a_transformer_makes_another_graph(graph: Graph, inputs: list[Any]) -> N
     np.testing.assert_allclose(kept, h, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(total, (h + h).sum(1), rtol=1e-5, atol=1e-6)
     assert Transformer(graph).transform().outputs[1].type == graph.outputs[1].type
+
+
+@pytest.mark.parametrize("name", ["call_function", "call_method", "call_module", "placeholder"])
+def test_methods_of_torch_that_nothing_calls_are_refused(name: str) -> None:
+    for base in (Interpreter, Transformer):
+        with pytest.raises(TypeError, match=f"Mine.{name} would not be called: .* override"):
+            type("Mine", (base,), {name: lambda self, *args: None})
