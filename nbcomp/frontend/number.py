@@ -136,7 +136,7 @@ def _sized(function: Callable[[Any, Any], Any], a: Any, b: Any, left: Any, right
 
 def _is_long(value: Any) -> bool:
     """Whether a number is one that lengths are computed with; Python's go on without end."""
-    return bool(abs(hint(value)) <= LARGEST)
+    return isinstance(value, int | Size) and bool(abs(hint(value)) <= LARGEST)
 
 
 def _is_tame_power(base: Any, exponent: Any) -> bool:
