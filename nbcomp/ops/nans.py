@@ -15,8 +15,8 @@ from nbcomp.graph.numpy_function import UNSET, traces
 from nbcomp.graph.op import Library, Sample
 from nbcomp.ops import values
 from nbcomp.ops.operand import as_node, ask, cast, normal_axis, number, traced
-from nbcomp.ops.reduce import Sum, reduced
-from nbcomp.ops.stats import Var, divided, flag, freedom_of, spread
+from nbcomp.ops.reduce import Sum, flag, reduced
+from nbcomp.ops.stats import Var, divided, freedom_of, spread
 from nbcomp.types import INT64, TensorType
 
 

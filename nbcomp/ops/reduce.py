@@ -231,7 +231,7 @@ def _sum(
     initial: Any = UNSET,
     where: Any = True,
 ) -> Node:
-    return reduced(Sum, a, axis, dtype, _flag(keepdims), initial, where)
+    return reduced(Sum, a, axis, dtype, flag(keepdims), initial, where)
 
 
 @traces(np.prod)
@@ -243,34 +243,35 @@ def _prod(
     initial: Any = UNSET,
     where: Any = True,
 ) -> Node:
-    return reduced(Prod, a, axis, dtype, _flag(keepdims), initial, where)
+    return reduced(Prod, a, axis, dtype, flag(keepdims), initial, where)
 
 
 @traces(np.max, np.amax)
 def _max(
     a: Any, axis: Any = None, keepdims: Any = False, initial: Any = UNSET, where: Any = True
 ) -> Node:
-    return reduced(Max, a, axis, None, _flag(keepdims), initial, where)
+    return reduced(Max, a, axis, None, flag(keepdims), initial, where)
 
 
 @traces(np.min, np.amin)
 def _min(
     a: Any, axis: Any = None, keepdims: Any = False, initial: Any = UNSET, where: Any = True
 ) -> Node:
-    return reduced(Min, a, axis, None, _flag(keepdims), initial, where)
+    return reduced(Min, a, axis, None, flag(keepdims), initial, where)
 
 
 @traces(np.any)
 def _any(a: Any, axis: Any = None, keepdims: Any = False, where: Any = True) -> Node:
-    return reduced(Any_, cast(as_node(a), BOOL), axis, None, _flag(keepdims), UNSET, where)
+    return reduced(Any_, cast(as_node(a), BOOL), axis, None, flag(keepdims), UNSET, where)
 
 
 @traces(np.all)
 def _all(a: Any, axis: Any = None, keepdims: Any = False, where: Any = True) -> Node:
-    return reduced(All, cast(as_node(a), BOOL), axis, None, _flag(keepdims), UNSET, where)
+    return reduced(All, cast(as_node(a), BOOL), axis, None, flag(keepdims), UNSET, where)
 
 
-def _flag(keepdims: Any) -> bool:
+def flag(keepdims: Any) -> bool:
+    """What `keepdims` says, which NumPy's functions may not have been given."""
     return False if keepdims is UNSET else bool(keepdims)
 
 

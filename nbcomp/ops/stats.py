@@ -29,7 +29,7 @@ from nbcomp.ops.operand import (
     supported,
     traced,
 )
-from nbcomp.ops.reduce import Max, Min, Sum, reduced
+from nbcomp.ops.reduce import Max, Min, Sum, flag, reduced
 from nbcomp.sizes import Size
 from nbcomp.types import BOOL, FLOAT32, FLOAT64, INT64, DType, TensorType
 
@@ -140,10 +140,6 @@ def _mean(
     if _is_mask(where):
         return _masked_mean(x, where, axis, asked, flag(keepdims))
     return apply(Mean(normal_axes(axis, len(x.shape)), flag(keepdims), asked), x)
-
-
-def flag(keepdims: Any) -> bool:
-    return False if keepdims is UNSET else bool(keepdims)
 
 
 def spread(op: type[Var], a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any) -> Node:
