@@ -151,19 +151,19 @@ def made_here(text: str, cpu: Cpu) -> Texts:
     with _llvm:
         module = _optimised(text, cpu)
         optimised = str(module)  # now: machine code is made by changing the module
-        with _as_written(text):
+        with _as_written(text, cpu):
             assembly = target_machine(cpu, is_compact(text, cpu)).emit_assembly(module)
         return Texts(optimised, str(assembly))
 
 
 def object_of(text: str, cpu: Cpu, compact: bool) -> bytes:
     """The object of a text, with or without its constants beside it."""
-    with _llvm, _as_written(text):
+    with _llvm, _as_written(text, cpu):
         return bytes(target_machine(cpu, compact).emit_object(_optimised(text, cpu)))
 
 
 @contextmanager
-def _as_written(text: str) -> Iterator[None]:
+def _as_written(text: str, cpu: Cpu) -> Iterator[None]:
     """With LLVM's code generator set for our code inside.
 
     But for loops that were written, loop strength reduction is off: our code has its addresses
@@ -173,7 +173,7 @@ def _as_written(text: str) -> Iterator[None]:
     process's, so they are as they were outside, for others that use LLVM.
     """
     switches = {} if is_written(text) else {"-disable-lsr": ("true", "false")}
-    if "llvm.fmuladd" in text:
+    if cpu.x86 and "llvm.fmuladd" in text:  # others have another order of their own
         switches["-misched-prera-direction"] = ("topdown", "bottomup")
     for name, (ours, _) in switches.items():
         llvm.set_option("nbcomp", f"{name}={ours}")
