@@ -1,10 +1,10 @@
-"""Comparing a scripted function with Python itself: result, arguments afterwards, and errors."""
+"""Comparing a compiled function with Python itself: result, arguments afterwards, and errors."""
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,31 @@ def assert_same(got: Any, want: Any) -> None:
         np.testing.assert_array_equal(got, want)
     else:
         assert repr(got) == repr(want)
+
+
+def close(got: Any, want: Any) -> bool:
+    """Of the same types; numbers of which the order of a sum is open, nearly."""
+    if type(got) is not type(want):
+        return False
+    if isinstance(want, dict):
+        return list(got) == list(want) and close(list(got.values()), list(want.values()))
+    if isinstance(want, tuple | list):
+        return len(got) == len(want) and all(map(close, got, want))
+    if isinstance(want, np.ndarray | np.generic | float):
+        same = np.asarray(got).dtype == np.asarray(want).dtype
+        return bool(same and np.allclose(got, want, rtol=1e-12, atol=1e-12, equal_nan=True))
+    return bool(got == want)
+
+
+def assert_close_calls(
+    compiled: Callable[..., Any], function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]
+) -> None:
+    """Each call gives, raises and leaves in its arguments what Python's does."""
+    for args in calls:
+        want, after = outcome(function, args)
+        got, given = outcome(compiled, args)
+        assert close(got, want), (got, want)
+        assert close(given, after)
 
 
 @pytest.fixture

@@ -9,21 +9,20 @@ from typing import Any
 import pytest
 
 import nbcomp
-from tests.script.conftest import outcome
+from tests.script.conftest import assert_close_calls
 from tests.script.notebooks import NOTEBOOKS
-from tests.script.test_textbook import close
+
+
+@pytest.fixture(autouse=True)
+def no_contests() -> None:
+    """Here there are some: whichever way a call goes, its answer is Python's."""
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 @pytest.mark.parametrize("by", [nbcomp.script, nbcomp.jit])
 def test_like_python(name: str, by: Any) -> None:
     function, calls = NOTEBOOKS[name]
-    compiled = by(function)
-    for args in calls * 3:
-        want, after = outcome(function, args)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", nbcomp.NumpyFallback)
-            warnings.simplefilter("ignore", nbcomp.RecompileLimit)
-            got, given = outcome(compiled, args)
-        assert close(got, want), (got, want)
-        assert close(given, after)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", nbcomp.NumpyFallback)
+        warnings.simplefilter("ignore", nbcomp.RecompileLimit)
+        assert_close_calls(by(function), function, calls * 3)
