@@ -167,10 +167,11 @@ def _as_written(text: str, cpu: Cpu) -> Iterator[None]:
     """With LLVM's code generator set for our code inside.
 
     But for loops that were written, loop strength reduction is off: our code has its addresses
-    where they change.  Looking for better ones takes LLVM up to two thirds of its time, and it
-    finds none.  Sums of products are put in order from the top of a block down: from the bottom up
-    all loads of a tile come first and wait in the registers that its sums need.  Switches are the
-    process's, so they are as they were outside, for others that use LLVM.
+    where they change.  Looking for better ones takes LLVM most of its time where several rows are
+    read side by side (sums of columns), and it finds none.  Sums of products are put in order from
+    the top of a block down: from the bottom up all loads of a tile come first and wait in the
+    registers that its sums need.  Switches are the process's, so they are as they were outside, for
+    others that use LLVM.
     """
     switches = {} if is_written(text) else {"-disable-lsr": ("true", "false")}
     if cpu.x86 and "llvm.fmuladd" in text:  # others have another order of their own
