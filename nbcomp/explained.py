@@ -55,13 +55,15 @@ class GraphNote:
 
 @dataclass(frozen=True)
 class Explained:
-    """The whole account of a jitted function."""
+    """The whole account of a jitted function; `helpers`: of those of the user's that it calls in
+    between, compiled by themselves."""
 
     name: str
     graphs: list[GraphNote]
     breaks: list[Break]
     recompilations: list[Recompilation]
     remarks: list[Remark]
+    helpers: list[Explained]
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {_count(self.graphs, 'graph')}, {_count(self.breaks, 'break')}"]
@@ -71,6 +73,7 @@ class Explained:
             lines.append(f"  break at {b.location}, `{b.location.source()}`: {b.reason}{hint}")
         lines += [f"  compiled again at {r}" for r in self.recompilations]
         lines += [f"  {r}" for r in self.remarks]
+        lines += [f"  {line}" for h in self.helpers for line in str(h).splitlines()]
         return "\n".join(lines)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -84,7 +87,7 @@ def _count(things: list[Any], name: str) -> str:
 def explained(function: Any) -> Explained:
     """The account of what `nbcomp.jit` gave."""
     graphs = [GraphNote(c.location, c) for c in function.variants]
-    again, remarks = list(function.recompilations), []
+    again, remarks, helpers = list(function.recompilations), [], []
     for compiled in function.variants:
         remarks += compiled.capture.remarks
         remarks += [r for r in compiled.trace.remarks if r.topic == "lengths"]
@@ -94,6 +97,7 @@ def explained(function: Any) -> Explained:
         for _, region in sorted(parts.regions.items()):
             graphs += [GraphNote(region.location, c) for c in region.variants]
             remarks += region.explain()
+        helpers = [account for account in map(explained, parts.helpers) if account.graphs]
     if function.variants:
         remarks += _through_python(function.variants[-1])
     for contest in function.contests.lost:
@@ -101,9 +105,8 @@ def explained(function: Any) -> Explained:
         remarks.append(Remark("missed", "python", reason, hint=FEWER))
     for reason in function.fallbacks:
         remarks.append(Remark("missed", "numpy", reason.message, reason.location, reason.hint))
-    return Explained(
-        function.__name__, graphs, function.breaks, again, list(dict.fromkeys(remarks))
-    )
+    remarks = list(dict.fromkeys(remarks))
+    return Explained(function.__name__, graphs, function.breaks, again, remarks, helpers)
 
 
 def _through_python(compiled: Compiled) -> Iterator[Remark]:

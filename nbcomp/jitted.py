@@ -65,6 +65,7 @@ from nbcomp.wrapped import (
     NOTHING,
     callable_of,
     eager_call,
+    forward_in_python,
     global_name,
     is_model,
     name_of,
@@ -332,7 +333,9 @@ class Jit(Callable):
         assert function is not None
         with self._lock:
             if self.parts is None:
-                self.parts = Parts(function, self._partner, self, self.options)
+                bound = owner_of(self._python) is not None  # it is called without its owner
+                own = {} if bound else {self._eager is not None: self}
+                self.parts = Parts(function, self._partner, own, self.options)
                 if not self.variants:
                     self.disconnect()
 
@@ -341,9 +344,9 @@ class Jit(Callable):
         function = parted(self.__wrapped__)
         return parts.function is function and parts.code is function.__code__
 
-    def _partner(self, function: Any) -> Jit:
-        """A helper that this function, in parts, calls."""
-        made = Jit(function, options=self.options)
+    def _partner(self, function: Any, model: Any) -> Jit:
+        """A helper that this function, in parts, calls; or the `forward` of models like this."""
+        made = Jit(function, forward_in_python(model, function), self.options)
         made.quiet = True
         return made
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from nbcomp.record import Location, Remark
 from nbcomp.runtime import interpret, validity
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.plan import Guard, LengthGuard, Source, ValueGuard
+from nbcomp.wrapped import calling
 
 VARIANTS = 16  # of one part; further ones run in Python
 # How many values of a number, or lengths of a list, a part may see before they count as varying:
@@ -84,14 +85,15 @@ class Parts:
     """A function in parts.  `breaks` by instruction, `recompilations` in order.
 
     substitute: gives what Python calls in place of a function of the user's that has breaks of its
-    own; in place of this one it calls `own`.  options: how parts are compiled.
+    own (see `capture_part`).  own: the same for this one, by whether models are called with it.
+    options: how parts are compiled.
     """
 
     def __init__(
         self,
         function: types.FunctionType,
-        substitute: Callable[[Any], Any],
-        own: Any,
+        substitute: Callable[[Any, Any], Any],
+        own: Mapping[bool, Any],
         options: Options = EVERYTHING,
     ) -> None:
         self.function, self._substitute, self.options = function, substitute, options
@@ -104,7 +106,8 @@ class Parts:
         self.regions: dict[int, Region] = {}
         self.version = 0
         self.lock = threading.RLock()
-        self._partners: dict[Any, Any] = {function: own}
+        self._own = own
+        self._partners: dict[Any, Any] = {}
         self._whole: tuple[int, Any] = (-1, None)
         self._entries: dict[tuple[Exit, frozenset[str]], tuple[int, Any]] = {}
         self.begin(flow.first(self.instructions), 0)
@@ -132,8 +135,13 @@ class Parts:
     @property
     def has_loops(self) -> bool:
         """Whether there are loops over elements in a part, or in a function that Python calls."""
-        called = (p for f, p in self._partners.items() if f is not self.function)
-        return any(has_loops(v.capture) for v in self.compiled) or any(p.has_loops for p in called)
+        own = any(has_loops(v.capture) for v in self.compiled)
+        return own or any(helper.has_loops for helper in self.helpers)
+
+    @property
+    def helpers(self) -> list[Any]:
+        """The compiled functions that Python calls for others of the user's, in order."""
+        return list(self._partners.values())
 
     def wake(self) -> None:
         """Let parts that were given up try other calls."""
@@ -182,11 +190,15 @@ class Parts:
                 return Unsupported(said.reason, said.location, said.hint)
         return Unsupported("there is no operation on arrays in it")
 
-    def partner(self, function: Any) -> Any:
-        """The compiled function that Python calls for another function of the user's."""
-        if function not in self._partners:
-            self._partners[function] = self._substitute(function)
-        return self._partners[function]
+    def partner(self, function: Any, model: Any) -> Any:
+        """The compiled function that Python calls for another function of the user's, or for the
+        `forward` of a model."""
+        of_models = model is not None
+        if function is self.function and of_models in self._own:
+            return calling(model, self._own[of_models])
+        if (function, of_models) not in self._partners:
+            self._partners[function, of_models] = self._substitute(function, model)
+        return calling(model, self._partners[function, of_models])
 
     # ----------------------------------------------------------------------------------- code
 

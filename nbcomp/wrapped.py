@@ -54,7 +54,8 @@ def python_of(function: Any) -> types.FunctionType | None:
 
 def is_model(function: Any) -> bool:
     """Whether it is a model, whose class says what of it can be compiled in parts
-    (`__nbcomp_forward__`) and how that is called (`__nbcomp_eager__`)."""
+    (`__nbcomp_forward__`), how that is called (`__nbcomp_eager__`) where Python runs it
+    (`__nbcomp_python__`), and where compiled code does (`__nbcomp_calls__`)."""
     return hasattr(type(function), "__nbcomp_forward__")
 
 
@@ -73,6 +74,16 @@ def eager_call(function: Any, python: Any) -> Any:
     python: what runs in place of a function that is compiled, if that is something else.
     """
     return getattr(function if python is None else python, "__nbcomp_eager__", None)
+
+
+def forward_in_python(model: Any, forward: Any) -> Any:
+    """What runs where the `forward` of such a model is not compiled; None if there is no model."""
+    return None if model is None else type(model).__nbcomp_python__(forward)
+
+
+def calling(model: Any, compiled: Any) -> Any:
+    """What calls models like this one with a compiled `forward`; that itself if there is none."""
+    return compiled if model is None else type(model).__nbcomp_calls__(compiled)
 
 
 def owner_of(function: Any) -> Any:

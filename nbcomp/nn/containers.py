@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+import linecache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MethodType
 from typing import Any
 
 from nbcomp.nn.module import Module
@@ -92,6 +95,32 @@ class Sequential(_Numbered):
         for module in self._items:
             x = module(x)
         return x
+
+    def __nbcomp_forward__(self) -> MethodType | None:
+        forward = super().__nbcomp_forward__()
+        if forward is None or forward.__func__ is not Sequential.forward:
+            return forward
+        return MethodType(_line_by_line(len(self._items)), self)
+
+
+@functools.cache
+def _line_by_line(count: int) -> Callable[..., Any]:
+    """`Sequential.forward` with a line for each of so many modules, for compiling in parts: loops
+    that break are run round by round."""
+    lines = [
+        "def forward(self, x):",
+        f"    if len(self._items) != {count}:",
+        "        return Sequential.forward(self, x)",
+        *(f"    x = self._items[{k}](x)" for k in range(count)),
+        "    return x",
+    ]
+    file = f"<nn.Sequential of {count}>"
+    source = "\n".join(lines)
+    linecache.cache[file] = len(source), None, [f"{line}\n" for line in lines], file
+    names: dict[str, Any] = {"Sequential": Sequential, "__name__": __name__}
+    exec(compile(source, file, "exec"), names)
+    made: Callable[..., Any] = names["forward"]
+    return made
 
 
 class ModuleDict(Module):

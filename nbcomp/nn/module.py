@@ -69,22 +69,14 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if is_inside():
-            given = as_arrays if self._compiled else as_tensors
-            return as_tensors(self.forward(*given(args), **given(kwargs)))
-        token = enter()
-        try:
-            if self._compiled:
-                return self.forward(*args, **kwargs)
-            return as_arrays(self.forward(*as_tensors(args), **as_tensors(kwargs)))
-        finally:
-            leave(token)
+        return _call(self.forward, self._compiled, args, kwargs)
 
     def __nbcomp_forward__(self) -> MethodType | None:
         """What a call computes, where that is a method which can be compiled in parts."""
         plain = type(self).__call__ is Module.__call__ and not self._compiled
-        forward = self.forward
-        return forward if plain and type(forward) is MethodType else None
+        forward: Any = self.forward
+        own = type(forward) is MethodType and forward.__self__ is self
+        return forward if plain and own else None
 
     @staticmethod
     def __nbcomp_eager__(forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -101,6 +93,20 @@ class Module:
     def with_compiled_forward(cls, forward: Callable[..., Any]) -> Callable[..., Any]:
         """Note that this class's `forward` is compiled; gives it as it runs where it is not."""
         cls._compiled = True
+        return cls.__nbcomp_python__(forward)
+
+    @staticmethod
+    def __nbcomp_calls__(compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """What calls a module with a compiled `forward` in place of its own."""
+
+        def call(module: Module, *args: Any, **kwargs: Any) -> Any:
+            return _call(MethodType(compiled, module), True, args, kwargs)
+
+        return call
+
+    @classmethod
+    def __nbcomp_python__(cls, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """A `forward` as it runs where it is not compiled."""
 
         @functools.wraps(forward)
         def eager(*args: Any, **kwargs: Any) -> Any:
@@ -352,6 +358,20 @@ class Module:
             return f"{type(self).__name__}({extra})"
         lines = [*extra.splitlines(), *children]
         return f"{type(self).__name__}(\n" + "".join(f"  {line}\n" for line in lines) + ")"
+
+
+def _call(forward: Callable[..., Any], compiled: bool, args: Any, kwargs: Any) -> Any:
+    """Call a module's `forward`; a compiled one takes plain arrays."""
+    if is_inside():
+        given = as_arrays if compiled else as_tensors
+        return as_tensors(forward(*given(args), **given(kwargs)))
+    token = enter()
+    try:
+        if compiled:
+            return forward(*args, **kwargs)
+        return as_arrays(forward(*as_tensors(args), **as_tensors(kwargs)))
+    finally:
+        leave(token)
 
 
 def named_as_called(cls: type[Module]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import io
 import logging
@@ -610,6 +611,69 @@ def test_recursion_in_parts() -> None:
         return halve(x[: len(x) // 2] + 1)
 
     both(halve, X)
+
+
+class Scaled:
+    def __init__(self) -> None:
+        self.factor = np.array([2.0])
+
+    def __call__(self, x: Any, more: float = 1.0) -> Any:
+        y = np.sin(x) * self.factor
+        note(more)
+        return np.cos(y) * self.factor + more
+
+    def again(self, x: Any, depth: int = 2) -> Any:
+        y = np.sin(x) * self.factor
+        note(depth)
+        return self.again(y * 2, depth - 1) if depth else np.cos(y) + y
+
+
+def logged(x: Any, more: float = 1.0) -> Any:
+    y = np.sin(x) * 2
+    note(more)
+    return np.cos(y) * 2 + more
+
+
+SCALED = Scaled()
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        logged,
+        SCALED,
+        SCALED.__call__,
+        functools.partial(logged, more=3.0),
+        functools.partial(SCALED),
+    ],
+    ids=["function", "object", "method", "partial", "partial-object"],
+)
+def test_what_is_called_is_compiled_in_parts(called: Any) -> None:
+    def program(x: Any) -> Any:
+        return called(x * 3 + 1) * 2 + 1
+
+    f = both(program, X)
+    (helper,) = f.parts.helpers
+    assert len(helper.parts.compiled) == 2
+    (account,) = f.explain().helpers
+    assert len(account.graphs) == 2
+    assert f"  {account.name}: 2 graphs, 1 break\n" in str(f.explain())
+
+
+def test_a_method_that_calls_itself() -> None:
+    both(SCALED.again, X)
+
+
+def test_functions_that_are_handed_on_stay_what_they_are() -> None:
+    def handed(function: Any, x: Any) -> Any:
+        note(function)
+        return function(x) * 2
+
+    def program(x: Any) -> Any:
+        return handed(logged, x + 1) + 1
+
+    both(program, X)
+    assert SEEN[0] == [logged]
 
 
 class Base:

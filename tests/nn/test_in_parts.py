@@ -49,6 +49,23 @@ MODELS = [Chooses, Tells, Counts]
 X = np.random.default_rng(5).standard_normal((3, 4)).astype(np.float32)
 
 
+class Stack(nn.Module):
+    def __init__(self) -> None:
+        self.blocks = nn.ModuleList([Chooses() for _ in range(18)])
+
+    def forward(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = block(x) - x
+        return x
+
+
+class Again(Base):
+    def forward(self, x: Any, depth: int = 2) -> Any:
+        x = self.first(x).relu()
+        self.count += 1
+        return self.forward(x, depth - 1) if depth else self.second(x)
+
+
 def flat(result: Any) -> list[Any]:
     """The arrays of what these models return."""
     return [result[0], *result[1]["inner"]] if isinstance(result, tuple) else [result]
@@ -83,6 +100,61 @@ def test_a_class_runs_in_parts(kind: type[Base]) -> None:
         same(model(X), plain(X))
     assert len(compiled.forward.parts.compiled) >= 2
     assert not compiled.forward.fallbacks
+
+
+def inner_parts(compiled: Any) -> int:
+    """How many parts the functions have that a function in parts calls."""
+    inner = compiled.parts.helpers
+    return sum(len(p.parts.compiled) + inner_parts(p) for p in inner if p.parts is not None)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Chooses(),
+        Tells(),
+        nn.Sequential(nn.Linear(4, 4), Chooses(), nn.ReLU(), Tells()),
+        nn.Sequential({"one": nn.Sequential(Chooses()), "two": nn.Linear(4, 4)}),
+        Stack(),
+        Again(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_in_functions_and_models_run_in_parts(model: Any) -> None:
+    def function(x: Any, model: Any = model) -> Any:
+        return model(x * 2) + 1
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            self.inner = model
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x).relu() + x.sum(dim=0)
+
+    for program in (function, Outer(), model):
+        compiled = nbcomp.jit(program)
+        for _ in range(3):
+            same(compiled(X), program(X))
+        assert not compiled.fallbacks
+        if program is not model:
+            assert inner_parts(compiled) >= 2
+    variants = [r.variants for r in compiled.parts.regions.values()]
+    assert len(max(variants, key=len)) <= 3  # whatever the number of blocks
+
+
+def test_a_longer_sequence_is_noticed() -> None:
+    compiled = nbcomp.jit(nn.Sequential(nn.Linear(4, 4), Chooses()))
+    same(compiled(X), compiled.__wrapped__(X))
+    compiled.__wrapped__.append(nn.Linear(4, 4))
+    for _ in range(2):
+        same(compiled(X), compiled.__wrapped__(X))
+
+
+def test_a_forward_of_another_model_is_its_own() -> None:
+    one, two = Counts(), Counts()
+    one.forward = two.forward  # type: ignore[method-assign]
+    with pytest.warns(nbcomp.NumpyFallback, match="sets Counts.forward"):
+        same(nbcomp.jit(one)(X), two(X))
 
 
 def test_effects_happen_once() -> None:

@@ -191,6 +191,24 @@ def _call(f: Frame, function: Any, args: list[Any], names: tuple[str, ...]) -> N
     f.push(f.machine.call(function, args[:count] if names else args, kwargs))
 
 
+def callee(f: Frame) -> int | None:
+    """Where in the stack the function is that the next instruction calls; None if it is no call."""
+    i = f.instructions[f.index]
+    if i.name == "PRECALL":
+        i = f.instructions[f.index + 1]
+    names = i.name == "CALL_KW"
+    if i.name == "CALL_FUNCTION_EX":
+        count = 1 + (i.arg & 1)
+    elif i.name == "CALL" or names:
+        count = i.arg + names
+    else:
+        return None
+    first, second = len(f.stack) - count - 2, len(f.stack) - count - 1
+    if VERSION >= (3, 13):
+        return first
+    return second if f.stack[first] is NULL else first
+
+
 def _super_arguments(f: Frame) -> list[Any]:
     first = f.variables[f.f_code.co_varnames[0]]
     if type(first) is types.CellType:

@@ -8,6 +8,7 @@ in `calls`.  Knows the lifter and the session, not what becomes of the graph.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import types
@@ -22,6 +23,7 @@ from nbcomp.frontend.bytecode.values import Method, force, noticed
 from nbcomp.frontend.lift import Lazy, Lifter
 from nbcomp.frontend.location import INTERPRETED, here, location_of
 from nbcomp.frontend.namespace import Namespace
+from nbcomp.frontend.objects import Shadow
 from nbcomp.frontend.python_numbers import only_arrays
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer
@@ -360,14 +362,23 @@ class Machine:
             raise calls.changed_by(function.owner.value, function.owner.source, function.name)
         if isinstance(function, types.MethodType) and self.copy_of(function.__func__):
             return self.call(function.__func__, [function.__self__, *args], kwargs)
+        if self._depth == 1 and self._runs_users(function):
+            self.called = function
+            value = self._call(function, args, kwargs)
+            self.called = None
+            return value
+        return self._call(function, args, kwargs)
+
+    def _runs_users(self, function: Any) -> bool:
+        """Whether a call runs a function of the user's that may be compiled by itself."""
+        if isinstance(function, functools.partial):
+            return self._runs_users(function.func)
+        return self.copy_of(function) is not None or issubclass(type(function), Shadow)
+
+    def _call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         copy = self.copy_of(function)
         if copy is not None:
-            if self._depth == 1:
-                self.called = function
-            value = self.run(copy, args, kwargs)
-            if self._depth == 1:
-                self.called = None
-            return value
+            return self.run(copy, args, kwargs)
         args = [noticed(a) for a in args]
         kwargs = {k: noticed(v) for k, v in kwargs.items()}
         calls.check(self.lifter, function, args, kwargs)

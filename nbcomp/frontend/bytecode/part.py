@@ -7,6 +7,7 @@ on.  Knows the machine and the parts of tracing; nothing of code objects to be m
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,21 +19,25 @@ from nbcomp.conditions import Conditions
 from nbcomp.errors import NbcompError, Unsupported
 from nbcomp.frontend.bytecode import flow
 from nbcomp.frontend.bytecode.capture import Places, left_to_python
+from nbcomp.frontend.bytecode.control import callee
 from nbcomp.frontend.bytecode.instructions import Instruction
 from nbcomp.frontend.bytecode.machine import Machine, Reached, Root, Stopped, stopped
 from nbcomp.frontend.bytecode.opcodes import TABLES
-from nbcomp.frontend.bytecode.remade import method, remade
+from nbcomp.frontend.bytecode.remade import made_of, remade
 from nbcomp.frontend.bytecode.table import VERSION
-from nbcomp.frontend.bytecode.values import NULL, UNBOUND
+from nbcomp.frontend.bytecode.values import NULL, UNBOUND, force
 from nbcomp.frontend.lift import Lazy
 from nbcomp.frontend.location import here, location_of
+from nbcomp.frontend.objects import attribute, shadowed
 from nbcomp.frontend.result import Own, Static, Tree
 from nbcomp.frontend.session import Openings
 from nbcomp.frontend.trace import Capture, finish, name_of, start
 from nbcomp.record import Location
-from nbcomp.runtime.plan import WHOLE, ObjectGuard, Source
+from nbcomp.runtime.plan import WHOLE, ObjectGuard, Source, member
+from nbcomp.wrapped import is_model, parted
 
 STACKED = "what was computed just before"  # by an expression, on the stack
+Substitute = Callable[[Any, Any], Any]  # of a function, and of the model it is called for or None
 MOST_TRIES = 6  # places for a part to end at, the last first
 
 
@@ -115,13 +120,14 @@ def capture_part(
     values: Sequence[Any],
     places: Places,
     marker: Callable[[Exit], Any],
-    substitute: Callable[[Any], Any],
+    substitute: Substitute,
     varying: frozenset[Source] = frozenset(),
 ) -> Part:
     """The graph from a place on, for these values of its variables and stack.
 
     marker: what stands for an exit in what the part hands out, before all else.  substitute: what
-    Python calls in place of a function of the user's that cannot be taken into the graph.  varying:
+    Python calls in place of a function of the user's that cannot be taken into the graph, or of
+    the `forward` of a model that is called.  varying:
     numbers that differ from call to call.  An int among them is left open; what needs the number
     itself is Python's to do.
     """
@@ -160,7 +166,7 @@ class _Capturing:
     opened: Openings
     needed: set[str] = field(default_factory=set)
 
-    def part(self, marker: Callable[[Exit], Any], substitute: Callable[[Any], Any]) -> Part:
+    def part(self, marker: Callable[[Exit], Any], substitute: Substitute) -> Part:
         """See `capture_part`."""
         while True:
             with self._run() as run:
@@ -271,7 +277,7 @@ class _Run:
         return Part(self._capture(marker(exit), (self.value,)), exit, None)
 
     def left(
-        self, marker: Callable[[Exit], Any], why: Break, substitute: Callable[[Any], Any] | None
+        self, marker: Callable[[Exit], Any], why: Break, substitute: Substitute | None
     ) -> Part:
         """The part that ends where the frame is now."""
         frame = self.frame
@@ -283,8 +289,9 @@ class _Run:
             stores.append((name, how))
             values.append(value)
         stack = [v for v in frame.stack if v is not NULL]
-        if substitute is not None:
-            stack = [self._substituted(v, substitute) for v in stack]
+        if substitute is not None and (k := callee(frame)) is not None:
+            called = frame.stack[k]
+            stack = [self._substituted(v, substitute) if v is called else v for v in stack]
         full = tuple(v is not NULL for v in frame.stack)
         exit = Exit(index, tuple(stores), full)
         return Part(self._capture(marker(exit), (*values, *reversed(stack))), exit, why)
@@ -301,14 +308,36 @@ class _Run:
                 result.append((name, "gone" if value is UNBOUND else "local", value))
         return result
 
-    def _substituted(self, value: Any, substitute: Callable[[Any], Any]) -> Any:
+    def _substituted(self, value: Any, substitute: Substitute) -> Any:
         """What is called: compiled by itself."""
+        value = force(value)
         if isinstance(value, types.MethodType):
             function = self._substituted(value.__func__, substitute)
-            return value if function is value.__func__ else _Bound(function, value.__self__)
+            made = _Made(types.MethodType, (function, value.__self__))
+            return value if function is value.__func__ else made
+        if isinstance(value, functools.partial):
+            function = self._substituted(value.func, substitute)
+            made = _Made(_partial, (function, value.args, value.keywords))
+            return value if function is value.func else made
+        if (known := shadowed(value)) is not None:
+            return self._object(value, known[0], substitute)
         ours = self.machine.copy_of(value) and id(value) not in self.lifter.given
         original = self.lifter.original(value) if ours else None
-        return value if original is None else _Given(substitute(original))
+        return value if original is None else _Given(substitute(original, None))
+
+    def _object(self, value: Any, original: Any, substitute: Substitute) -> Any:
+        """An object that is called: its method, compiled for all objects of its class."""
+        if not isinstance(member(type(original), "__call__"), types.FunctionType):
+            return value
+        method = attribute(value, "__call__", implicit=True)  # assumed to stay what it is
+        if not is_model(original):
+            made = self._substituted(method, substitute)
+            return value if made is method else made
+        forward = parted(original)
+        if forward is None:
+            return value
+        attribute(value, "forward")
+        return _Made(types.MethodType, (_Given(substitute(forward, original)), value))
 
     def _capture(self, marker: Any, values: Sequence[Any]) -> Capture:
         """All of it as a tuple that the run time can make by itself."""
@@ -327,8 +356,8 @@ class _Run:
             return Static(UNBOUND)
         if type(value) is _Given:
             return Static(value.value)
-        if type(value) is _Bound:
-            return method(tree(value.function), tree(value.owner))
+        if type(value) is _Made:
+            return made_of(value.make, value.parts, tree)
         return remade(self.machine, value, tree)
 
 
@@ -340,11 +369,15 @@ class _Given:
 
 
 @dataclass(frozen=True, eq=False)
-class _Bound:
-    """A method of an object of the caller's."""
+class _Made:
+    """What Python calls, made anew: `make(*parts)`."""
 
-    function: Any
-    owner: Any
+    make: Callable[..., Any]
+    parts: tuple[Any, ...]
+
+
+def _partial(function: Any, args: Any, keywords: Any) -> Any:
+    return functools.partial(function, *args, **keywords)
 
 
 def _at_hand(tree: Tree) -> Tree:

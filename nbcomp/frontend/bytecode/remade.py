@@ -8,7 +8,7 @@ the machine and result trees.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,15 +40,25 @@ def remade(machine: Machine, value: Any, tree: Callable[[Any], Tree]) -> Tree | 
     if isinstance(value, BOUND) and not isinstance(value.__self__, types.ModuleType):
         return Record(partial(_attribute, value.__name__), {"owner": tree(value.__self__)})
     if isinstance(value, types.MethodType):
-        return method(tree(value.__func__), tree(value.__self__))
+        return made_of(types.MethodType, (value.__func__, value.__self__), tree)
     copy = machine.copy_of(value)
     return None if copy is None else _function(copy, tree)
 
 
 def _iterator(value: Any, tree: Callable[[Any], Tree]) -> Tree:
     make, args, *state = value.__reduce__()
-    fields = {f"part{k}": tree(part) for k, part in enumerate(args)}
-    return Record(partial(_again, make, state[0] if state else None), fields)
+    return made_of(make, args, tree, state[0] if state else None)
+
+
+def made_of(
+    make: Callable[..., Any],
+    parts: Sequence[Any],
+    tree: Callable[[Any], Tree],
+    state: Any = None,
+) -> Tree:
+    """The tree of what is made anew of such parts."""
+    fields = {f"part{k}": tree(part) for k, part in enumerate(parts)}
+    return Record(partial(_again, make, state), fields)
 
 
 def _again(make: Any, state: Any, **parts: Any) -> Any:
@@ -59,17 +69,8 @@ def _again(make: Any, state: Any, **parts: Any) -> Any:
     return made
 
 
-def method(function: Tree, owner: Tree) -> Tree:
-    """The tree of a bound method."""
-    return Record(_method, {"function": function, "owner": owner})
-
-
 def _attribute(name: str, owner: Any) -> Any:
     return getattr(owner, name)
-
-
-def _method(function: Any, owner: Any) -> types.MethodType:
-    return types.MethodType(function, owner)
 
 
 def _set(**parts: Any) -> set[Any]:
