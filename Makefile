@@ -11,17 +11,21 @@
 # make pictures     take the README's screenshots anew, with headless Chromium
 # make lock         renew constraints.txt
 #
-# PYTHON=… chooses the interpreter (>= 3.11), VENV=… the environment.
+# PYTHON=… chooses the interpreter (>= 3.11), VENV=… the environment, JOBS=… how many tests run at once.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
   if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
 PEERS ?= benchmarks/.venv-peers
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(4, os.cpu_count() or 1))')
 PIP_FLAGS := --quiet --disable-pip-version-check
 ROWS ?=
 
 FRONT_END := $(wildcard extension/src/*.ts extension/scripts/*.mjs extension/package.json extension/yarn.lock) extension/hatch_build.py
+
+# A file's tests, and a notebook's cells, run in one process, in order; files in the order they are named in, long ones first.
+AT_ONCE = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lab explorer bench bench-peers bench-all bench-loops bench-networks bench-products bench-tuning conformance pictures lock clean
@@ -54,7 +58,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not slow" --nbval-lax --nbval-sanitize-with tests/nbval.cfg tests notebooks
+	$(BIN)/python -m pytest -m "not slow" $(AT_ONCE) --nbval-lax --nbval-sanitize-with tests/nbval.cfg notebooks tests
 
 conformance: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow tests

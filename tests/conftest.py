@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +20,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send interrupts and wait
 
 
-def pytest_sessionfinish() -> None:
-    """Thousands of compiled programs are alive: pytest need not go through them again and again
-    when it looks for leaked errors at the end."""
+@pytest.fixture(scope="module", autouse=True)
+def forget() -> Iterator[None]:
+    """What a file leaves alive is not looked at again by every collection after it: in the end
+    that is thousands of compiled programs."""
+    yield
     gc.collect()
     gc.freeze()
 

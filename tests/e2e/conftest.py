@@ -25,11 +25,13 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "build" / "e2e"
 TOKEN = "nbcomp-e2e"
+PATIENCE = 120_000  # ms, until something is said not to come: other tests may keep all cores busy
+expect.set_options(timeout=PATIENCE)
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -138,7 +140,7 @@ def _environment(home: Path) -> dict[str, str]:
 def _wait(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
     request = urllib.request.Request(f"{address}/api/status")
     request.add_header("Authorization", f"token {TOKEN}")
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE / 1000
     while time.monotonic() < end and server.poll() is None:
         try:
             urllib.request.urlopen(request, timeout=5).close()
@@ -211,7 +213,7 @@ def see(browser: Browser) -> Iterator[Callable[..., Sight]]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE)
         sight = Sight(page, [], [], [])
         home = url.split("/", 3)[2]
         page.on(

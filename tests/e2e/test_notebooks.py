@@ -33,7 +33,7 @@ def ready(page: Page) -> None:
 def run_all(page: Page) -> None:
     """Run all cells; again if they were lost, which happens while a connection is being made."""
     begun = page.locator(".jp-InputPrompt", has_text=re.compile(r"\[[*\d]"))
-    for _ in range(3):
+    for _ in range(5):
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         try:
@@ -54,7 +54,7 @@ def line(page: Page, number: int) -> Any:
 
 def shown(page: Page, number: int = 0) -> Any:
     """The explorer, once its cell has run."""
-    explorer(page, number).wait_for(timeout=60_000)
+    explorer(page, number).wait_for()
     return explorer(page, number)
 
 

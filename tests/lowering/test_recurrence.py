@@ -114,8 +114,7 @@ def test_steps_of_a_single_sequence_are_shared_by_the_cores() -> None:
     assert step.extent == 19 * step.round
 
 
-@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
-@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(("kind", "backwards"), [("LSTM", True), ("GRU", False), ("RNN", False)])
 def test_sequences_and_batches_of_any_length(kind: str, backwards: bool) -> None:
     """One loop for all lengths, whose rows of a batch fill tiles or not."""
     rng = np.random.default_rng(4)

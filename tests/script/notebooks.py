@@ -372,7 +372,7 @@ def gauss_seidel_rows(a, b, most):
     return x, it
 
 
-@program((9, 7), (4, 5))
+@program((6, 4), (3, 4))
 def ray_march(width, height):
     image = np.zeros((height, width))
     for py in range(height):
