@@ -44,6 +44,14 @@ def _boolean(x: Any) -> Any:
     return x * 2 if 0 < x.sum() < 10 and not x.max() > 5 else x
 
 
+@construct("`assert` and `raise` on array values", X)
+def _checks(x: Any) -> Any:
+    assert np.isfinite(x).all(), "not finite"
+    if x.max() > 100:
+        raise ValueError(f"{x.max()} is too large")
+    return x / x.max()
+
+
 @construct("`while` on array values", X)
 def _while(x: Any) -> Any:
     while np.abs(x).max() > 1:

@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
+from nbcomp.frontend.checks import raising
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, symbol
 from nbcomp.frontend.result import Chosen, OfTag, Varied
 from nbcomp.frontend.script.contents import Contents, tracers
 from nbcomp.frontend.script.entries import State, unchanged
 from nbcomp.frontend.script.heap import Held, reach
+from nbcomp.frontend.script.raises import Raising
 from nbcomp.frontend.script.subgraphs import (
     boundary,
-    needed,
     outer_nodes,
     results_of,
+    results_to_reach,
     subgraph,
 )
 from nbcomp.frontend.session import Session
@@ -32,6 +34,7 @@ from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import MixedBool, Tracer, read
 from nbcomp.graph.branches import If
 from nbcomp.graph.ir import Node, apply, topological
+from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.ops.operand import cast, constant
 from nbcomp.record import Location
 from nbcomp.types import BOOL, FLOAT64, INT64, TensorType
@@ -196,6 +199,12 @@ class Choice:
             )
         )
 
+    def check(self, which: int, checks: Sequence[Node]) -> None:
+        """Make what may end the program on one way part of the node."""
+        for result in results_to_reach(checks, [pair[which] for pair in self.pairs]):
+            nothing = constant(np.zeros(result.shape, result.type.dtype))
+            self.pairs.append((result, nothing) if which == 0 else (nothing, result))
+
     def node(self, test: Node, outer: set[Node]) -> list[Node]:
         """The results of an `If` on a bool."""
         if not self.pairs:
@@ -341,22 +350,29 @@ def choose(
 
     variables: what the sides have in reach.  sides: each gives its variables and its value.
     location: of the condition.  own: as of `Contents`.  ends: the captured function ends with
-    either side, so of the objects only those in its result are of use.
+    either side, so of the objects only those in its result are of use.  Where one raises, the other
+    is what is left, after a check that ends the program.
     """
     before = Contents(session, variables, own)
     outer = outer_nodes(before) | set(topological([test]))
     found: list[tuple[Env, Any, dict[Storage, Node], dict[Held, State]]] = []
-    checks: list[Node] = []
+    checks: list[list[Node]] = []
     choice = Choice(session, location, ends)
     wanted: set[int] = set()
     for which, side in enumerate(sides):
-        after, value = side()
+        try:
+            after, value = side()
+        except Raising as raised:
+            before.take_back()
+            bad = test if which == 0 else NUMPY[np.logical_not].trace(test)
+            session.effects.append(raising(raised.kind, raised.message, bad, location))
+            return sides[1 - which]()
         objects = before.heap.changed()
         entries = [v for state in objects.values() for v in state.values]
         choice.side(which, [*after.values(), value, *entries])
         wanted |= {id(v) for _, v in reach([("", value)])}
         found.append((after, value, before.changed(), objects))
-        checks += before.take_back()
+        checks.append(before.take_back())
     (yes, a, wrote, held), (no, b, wrote_too, held_too) = found
     names = [n for n in yes if n in no]
     merged = {n: choice.value(yes[n], no[n], n) for n in names}
@@ -372,9 +388,10 @@ def choose(
     for s in storages:
         places.append(len(choice.pairs))
         choice.pairs.append((wrote.get(s, s.node), wrote_too.get(s, s.node)))
+    for which, made_there in enumerate(checks):
+        choice.check(which, made_there)
     results = choice.node(test, outer)
-    needed(checks, [n for pair in choice.pairs for n in pair])
-    session.effects += [r.inputs[0] for r in results[:1] if checks]
+    session.effects += [r.inputs[0] for r in results[:1] if any(checks)]
     for s, k in zip(storages, places, strict=True):
         Place(s).write(results[k])
     if isinstance(value, Undecided):

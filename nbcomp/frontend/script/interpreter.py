@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import NbcompError, Unsupported
+from nbcomp.frontend.checks import raising
 from nbcomp.frontend.location import here
 from nbcomp.frontend.python_numbers import is_number, number
 from nbcomp.frontend.script.branching import Undecided, choose, truth_of
 from nbcomp.frontend.script.closures import Cells, check_names, statement_code
 from nbcomp.frontend.script.conditions import ASKER, NUMBERS, WHOLE, GivenBack, rewritten
 from nbcomp.frontend.script.loops import has_jumps, jumps_out
+from nbcomp.frontend.script.raises import Raising, always_raised, text_of
 from nbcomp.frontend.script.region import free_names
 from nbcomp.frontend.script.rounds import JUMPS, Rounds, RunTimeJump
 from nbcomp.frontend.script.source import Source, names_in, source_of
@@ -32,6 +34,7 @@ from nbcomp.frontend.session import Session
 from nbcomp.frontend.tracer import Tracer, read
 from nbcomp.frontend.unrolled import LongLoop, about_caches
 from nbcomp.graph.ir import at
+from nbcomp.graph.numpy_function import NUMPY
 
 MOST_STATEMENTS = 5_000  # that are followed while compiling: some two seconds
 
@@ -218,12 +221,30 @@ class Interpreter(Rounds):
                 self.env[name] = Undecided(Unsupported(message, self.source.at(node), hint))
         self.env.update(env)
 
+    def stmt_Assert(self, node: ast.Assert, needed: set[str]) -> None:
+        if any(isinstance(n, ast.NamedExpr) for n in ast.walk(node)):
+            self.execute(node)
+            return
+        value = self.evaluate(node.test)
+        test = truth_of(self.session, value)
+        if test is None:
+            if not value:
+                raise AssertionError(*([self.evaluate(node.msg)] if node.msg else []))
+            return
+        place = self.source.at(node)
+        with at(place):
+            bad = NUMPY[np.logical_not].trace(test)
+            check = raising("AssertionError", text_of(node.msg), bad, place)
+        self.session.effects.append(check)
+
     def _side(
         self, body: list[ast.stmt], needed: set[str], tail: bool
     ) -> Callable[[], tuple[dict[str, Any], Any]]:
         """What runs one side of a condition, on variables of its own."""
 
         def run() -> tuple[dict[str, Any], Any]:
+            if (raised := always_raised(body)) is not None:
+                raise raised
             outer, self.env = self.env, dict(self.env)
             outermost, self.outermost = self.outermost, False
             value = None
@@ -231,12 +252,10 @@ class Interpreter(Rounds):
                 self.block(body, needed, last=tail)
             except Returned as returned:
                 value = returned.value
-            except (NbcompError, *JUMPS):
+            except (NbcompError, Raising, *JUMPS):
                 raise
             except Exception as error:
-                raise Unsupported(
-                    f"one branch raises {type(error).__name__}: {error}", self.source.at(body[0])
-                ) from None
+                raise Raising.of(error) from None
             finally:
                 self.outermost = outermost
             after, self.env = self.env, outer
@@ -270,6 +289,10 @@ class Interpreter(Rounds):
                 value = side()
                 self.cells.read(self.env)
                 return self.env, value
+            except (NbcompError, Raising, *JUMPS):
+                raise
+            except Exception as error:
+                raise Raising.of(error) from None
             finally:
                 self.env = outer
 

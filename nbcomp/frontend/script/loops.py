@@ -297,8 +297,10 @@ def has_jumps(node: ast.For | ast.While | ast.If) -> bool:
 
 def jumps_out(node: ast.AST) -> bool:
     """Whether a piece of a program is, or has, a jump of a loop around it."""
-    if isinstance(node, ast.For | ast.While | ast.FunctionDef):
+    if isinstance(node, ast.FunctionDef):
         return False
+    if isinstance(node, ast.For | ast.While):
+        return any(map(jumps_out, node.orelse))
     inside = ast.iter_child_nodes(node)
     return isinstance(node, ast.Break | ast.Continue) or any(map(jumps_out, inside))
 

@@ -26,9 +26,9 @@ from nbcomp.frontend.script.entries import unchanged
 from nbcomp.frontend.script.heap import Slot
 from nbcomp.frontend.script.subgraphs import (
     boundary,
-    needed,
     outer_nodes,
     results_of,
+    results_to_reach,
     subgraph,
 )
 from nbcomp.frontend.session import Session
@@ -37,6 +37,7 @@ from nbcomp.frontend.tracer import MixedBool, Tracer
 from nbcomp.graph.branches import While
 from nbcomp.graph.ir import Node, apply
 from nbcomp.graph.op import Input
+from nbcomp.ops.operand import constant
 from nbcomp.record import Location
 from nbcomp.types import BOOL
 
@@ -206,6 +207,7 @@ class Repeat:
         heads = self._begin_round(carried, inside)
         begun = dict(self.env)
         test = self.test()
+        tested = len(self.session.effects)
         self.body()
         after = {c.name: self._after(c.name) for c in carried}
         found = {c.name for c in carried if _is_mixed(c, after[c.name])}
@@ -219,12 +221,18 @@ class Repeat:
         if any(s.version for s in heads.values()):
             raise self._refused("a loop that writes to an array that it also replaces")
         news = [self._next(c, after[c.name]) for c in carried]
-        checks = before.take_back()
+        begun_with, checks = before.effects, before.take_back()
+        asked, checks = checks[: tested - begun_with], checks[tested - begun_with :]
+        if results_to_reach(asked, [test]):
+            raise self._refused("a check in the condition of a loop that it does not depend on")
         self._restore(saved)
         sources = {name: _sources(self._get(name), after[name]) for name in heads}
         if any(found & written for found in sources.values()):
             raise self._refused("a loop that gives another name to an array it writes to")
-        self._place(carried, starts, inside, test, [*news, *ends], checks)
+        told = results_to_reach(checks, [test, *news, *ends])
+        starts += [constant(np.zeros(n.shape, n.type.dtype)) for n in told]
+        inside += [_stand_in(k, n) for k, n in enumerate(starts) if k >= len(inside)]
+        self._place(carried, starts, inside, test, [*news, *ends, *told], [*asked, *checks])
         link([(self._get(name)._place.storage, sources[name]) for name in heads])
         return True
 
@@ -277,14 +285,13 @@ class Repeat:
         others = [n for n in boundary(outputs, self.outer) if n not in set(inside)]
         operands = [*inside, *others]
         loop = While(subgraph("test", operands, [test]), subgraph("body", operands, ends))
-        needed(checks, outputs)
         made = apply(loop, *starts, *others)
         results = results_of(made)
         if checks:
             self.session.effects.append(made)
         for c, node in zip(carried, results, strict=False):
             self._set(c.name, _tracer(self.session, c, _named(c, node)))
-        for s, node in zip(self.storages, results[len(carried) :], strict=True):
+        for s, node in zip(self.storages, results[len(carried) :], strict=False):
             Place(s).write(node)
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nbcomp.errors import Unsupported
-from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number
 from nbcomp.frontend.script.contents import Contents
 from nbcomp.frontend.tracer import Tracer
@@ -66,7 +64,9 @@ def outer_nodes(contents: Contents) -> set[Node]:
     return set(topological(roots))
 
 
-def needed(checks: Sequence[Node], outputs: Sequence[Node]) -> None:
-    """Refuse a check inside control flow over arrays that no result depends on."""
-    if checks and not set(checks) <= set(topological(outputs)):
-        raise Unsupported("a check that no result depends on, in control flow over arrays", here())
+def results_to_reach(checks: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
+    """A result of each check inside control flow over arrays that no output depends on."""
+    if not checks:
+        return []
+    reached = set(topological(outputs))
+    return [results_of(check)[0] for check in checks if check not in reached]
