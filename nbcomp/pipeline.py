@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -39,7 +39,7 @@ from nbcomp.graph.passes.orders import copied_in_order
 from nbcomp.graph.passes.packing import pack_products
 from nbcomp.graph.passes.products import call_products, choose_products, generate_products
 from nbcomp.graph.passes.recurrences import choose_recurrences
-from nbcomp.graph.passes.share import share
+from nbcomp.graph.passes.share import sharing
 from nbcomp.graph.passes.simplify import algebra, cse, fold
 from nbcomp.graph.passes.windows import choose_windows
 from nbcomp.lowering.program import lower_groups, plan_memory
@@ -188,7 +188,7 @@ def _compile_capture(
             "capture", "graph", "The program as it was traced.", graph, trace.seconds["capture"]
         )
     )
-    fused = _graph_passes(graph, trace, options)
+    fused = _graph_passes(graph, trace, options, captured.orders)
     with trace.timed("lower"):
         lowered = lower_groups(fused, writes, rigid(captured.result), captured.orders)
     made = make_kernels(lowered, trace, options, target)
@@ -266,12 +266,14 @@ def _with_strides(captured: Capture) -> Graph:
     )
 
 
-def _graph_passes(graph: Graph, trace: Trace, options: Options) -> FusedGraph:
+def _graph_passes(
+    graph: Graph, trace: Trace, options: Options, orders: Mapping[int, tuple[int, ...]]
+) -> FusedGraph:
     done: list[str] = []
     for step in _passes(options):
         graph = _run(step, graph, trace, done)
     fused = _run(fuse if options.does("fuse") else separate, graph, trace, done)
-    return _run(share, fused, trace, done)
+    return _run(sharing(orders), fused, trace, done)
 
 
 def _passes(options: Options) -> Iterator[Pass]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract
@@ -86,11 +87,17 @@ class _Reduce(Rows, Columns):
         """A new array, as NumPy lays it out, or as the arrays are that it is made from."""
         order: Sequence[int] | None = self.free.get(node)
         own = node in self.free and order is None and not self.group.components
-        library = any(isinstance(n.op, Contract) for n in self.group.nodes)  # in memory later on
-        if own and node.shape == self.group.space and not library:
-            self.find_reductions()
-            order = self.memory_order()
+        if own and node.shape == self.group.space:
+            order = self.own_order
         return self.buffer(node, strides_in(node.shape, order), "output")
+
+    @cached_property
+    def own_order(self) -> Sequence[int] | None:
+        """That of the arrays it is made from, if these are in memory before all else."""
+        if any(isinstance(n.op, Contract) for n in self.group.nodes):
+            return None
+        self.find_reductions()
+        return self.memory_order()
 
     def body(self) -> None:
         kept = self.analyse()

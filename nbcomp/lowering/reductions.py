@@ -81,12 +81,13 @@ class Reduction(GroupLowering):
     def number_phases(self) -> dict[Node, int]:
         """In which walk over the reduced axes each node is computed; a reduction ends its walk."""
         phases: dict[Node, int] = {}
+        ending = set(self.main)
         for node in self.group.nodes:
             phase = 0
             for operand in node.inputs:
                 b = base_of(operand)
                 if b in phases:
-                    phase = max(phase, phases[b] + (1 if b in self.main else 0))
+                    phase = max(phase, phases[b] + (b in ending))
             phases[node] = phase
         return phases
 

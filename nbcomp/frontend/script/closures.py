@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from nbcomp.errors import Unsupported
@@ -72,13 +73,20 @@ def check_names(source: Source) -> None:
             stack.extend(ast.iter_child_nodes(node))
 
 
+@lru_cache(maxsize=4096)
+def returning(node: ast.expr) -> ast.Return:
+    """An expression as the statement that returns it."""
+    return ast.copy_location(ast.Return(node), node)
+
+
+@lru_cache(maxsize=4096)
 def statement_code(
     source: Source,
     node: ast.stmt,
-    parameters: Sequence[str],
-    shared: Sequence[str],
-    unset: Sequence[str],
-    results: Sequence[str],
+    parameters: tuple[str, ...],
+    shared: tuple[str, ...],
+    unset: tuple[str, ...],
+    results: tuple[str, ...],
 ) -> types.CodeType:
     """A statement as the code of a function.
 

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 ASKER = "nbcomp_asks"  # the name under which a rewritten statement finds its asker
@@ -177,6 +178,7 @@ def later(node: ast.expr) -> ast.Lambda:
     return ast.copy_location(ast.Lambda(arguments, node), node)
 
 
+@lru_cache(maxsize=4096)
 def rewritten(node: ast.stmt) -> tuple[ast.stmt, bool]:
     """The statement with its conditions as calls, and whether it has any."""
     kinds = (ast.IfExp, ast.BoolOp, ast.Compare, ast.Not, *WHOLE)

@@ -21,7 +21,7 @@ from nbcomp.frontend.checks import raising
 from nbcomp.frontend.location import here
 from nbcomp.frontend.python_numbers import is_number, number
 from nbcomp.frontend.script.branching import Undecided, choose, truth_of
-from nbcomp.frontend.script.closures import Cells, check_names, statement_code
+from nbcomp.frontend.script.closures import Cells, check_names, returning, statement_code
 from nbcomp.frontend.script.conditions import ASKER, NUMBERS, WHOLE, GivenBack, rewritten
 from nbcomp.frontend.script.loops import has_jumps, jumps_out
 from nbcomp.frontend.script.raises import Raising, always_raised, text_of
@@ -334,8 +334,7 @@ class Interpreter(Rounds):
 
     def evaluate(self, node: ast.expr) -> Any:
         """An expression's value."""
-        statement = ast.copy_location(ast.Return(node), node)
-        return self._call(statement, [])
+        return self._call(returning(node), [])
 
     def execute(self, node: ast.stmt) -> None:
         """A statement that is run as a whole."""
@@ -376,7 +375,7 @@ class Interpreter(Rounds):
         node, asks = rewritten(node)
         asker = [ASKER] if asks else []
         code = statement_code(
-            self.source, node, [*given, *asker], list(self.cells.all), unset, results
+            self.source, node, (*given, *asker), tuple(self.cells.all), tuple(unset), tuple(results)
         )
         for name in (*given, *code.co_freevars):
             if isinstance(self.env.get(name), Undecided):

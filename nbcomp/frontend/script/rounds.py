@@ -275,6 +275,9 @@ class Rounds(Asker):
 
         Where that is known at run time only, RunTimeJump is raised with everything as it was.
         """
+        if not _may_jump(node):
+            self.block(node.body, needed)
+            return False
         before, saved = Contents(self.session, self.env, self.cells.identities), dict(self.env)
         try:
             self.block(node.body, needed)
@@ -302,3 +305,10 @@ class Rounds(Asker):
         ast.copy_location(statement.value, target)
         self.execute(statement)
         del self.env[name]
+
+
+@functools.lru_cache(maxsize=4096)
+def _may_jump(node: ast.While | ast.For) -> bool:
+    """Whether anything in a loop's body is a jump."""
+    kinds = (ast.Break, ast.Continue, ast.Return)
+    return any(isinstance(part, kinds) for inner in node.body for part in ast.walk(inner))

@@ -27,6 +27,8 @@ from nbcomp.graph.passes.groups import Kind
 from nbcomp.graph.passes.materialise import storage
 from nbcomp.graph.passes.operands import TINY, base_of, is_tiny, source_of
 
+WALK = 16  # instructions that take as long to compile as the loops of one walk
+
 
 @dataclass(eq=False)
 class Draft:
@@ -42,6 +44,7 @@ class Draft:
     before: int = 0  # the nodes of all groups that must run before it
     late: bool = False  # has full-size nodes that need a finished reduction
     costs: Counter[int] = field(default_factory=Counter)  # by the size of the nodes
+    walks: int = 0  # reductions that end a walk over their axes
 
     @property
     def whole(self) -> int:
@@ -52,6 +55,11 @@ class Draft:
     def spread(self) -> int:
         """The cost of the values that are spread over more elements."""
         return sum(cost for size, cost in self.costs.items() if size < self.whole)
+
+    @property
+    def length(self) -> int:
+        """How long its code would be, in instructions per element; each walk has loops."""
+        return self.costs.total() + self.walks * WALK
 
     @property
     def outer(self) -> int:
@@ -98,6 +106,7 @@ class Drafts:
         """A group of its own for a node, which comes after the groups that it reads."""
         draft = _draft(node, self.bit[node])
         draft.costs[node.type.size] += node.op.cost
+        draft.walks = int(draft.kind == "reduce")
         for needed in {self.group.get(source_of(i)) for i in node.inputs} - {None}:
             assert needed is not None
             draft.before |= needed.mask | needed.before
@@ -129,6 +138,7 @@ class Drafts:
         kept.mask |= gone.mask
         kept.reads |= gone.reads
         kept.costs += gone.costs
+        kept.walks += gone.walks
         kept.before = (kept.before | gone.before) & ~kept.mask
         for n in gone.nodes:
             self.group[n] = kept

@@ -48,7 +48,7 @@ def _of_their_kinds(draft: Draft, producer: Draft) -> str:
         return f"a {_what(draft)} reads its operands from memory"
     if producer.kind == "pieces":
         return "it is put together from parts, which are written first"
-    if sum(n.op.cost for n in (*producer.nodes, *draft.nodes)) > LONGEST:
+    if producer.length + draft.length > LONGEST:
         return "one kernel of all that comes before would be long to compile"
     return ""
 

@@ -8,7 +8,7 @@ Knows groups and what is compared; it must not know what a kernel is made of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 
 from nbcomp.graph.ir import Node
@@ -21,23 +21,37 @@ from nbcomp.types import contiguous_strides
 ALONE = ("library", "control")  # kinds of groups that become no kernel of their own
 
 
-def share(fused: FusedGraph) -> FusedGraph:
-    """Give groups that compute the same one kernel.
+def sharing(orders: Mapping[int, tuple[int, ...]]) -> Callable[[FusedGraph], FusedGraph]:
+    """The pass; orders: the axes of an output (by position), outermost in memory first, where they
+    are known."""
 
-    They have the same operators on values of the same types and layouts, from the same places of
-    the source.  Groups that make results of the program stay apart: their memory is the caller's.
+    def share(fused: FusedGraph) -> FusedGraph:
+        """Give groups that compute the same one kernel."""
+        return _shared(fused, orders)
+
+    return share
+
+
+def _shared(fused: FusedGraph, orders: Mapping[int, tuple[int, ...]]) -> FusedGraph:
+    """They have the same operators on values of the same types and layouts, from the same places of
+    the source.  Groups stay apart whose results are laid out in another way than values within.
     """
-    results = {storage(n) for n in fused.graph.outputs}
+    turned = {storage(n) for k, n in enumerate(fused.graph.outputs) if not _plain(n, orders.get(k))}
     first: dict[Hashable, Group] = {}
     groups = []
     for group in fused.groups:
-        apart = group.kind in ALONE or not results.isdisjoint(map(storage, group.outputs))
+        apart = group.kind in ALONE or not turned.isdisjoint(map(storage, group.outputs))
         like = None if apart else first.setdefault(_key(group), group)
         groups.append(replace(group, name=like.name) if like else group)
     for group, calls in _repeated(groups):
         place = group.outputs[-1].location if group.outputs else None
         remark("applied", "share", f"one kernel, {group.name}, is called {calls} times", place)
     return replace(fused, groups=tuple(groups))
+
+
+def _plain(output: Node, order: tuple[int, ...] | None) -> bool:
+    """Whether a result of the program is in C order for certain."""
+    return len(output.shape) < 2 or order == tuple(range(len(output.shape)))
 
 
 def _repeated(groups: list[Group]) -> list[tuple[Group, int]]:
