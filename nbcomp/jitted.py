@@ -44,7 +44,14 @@ from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, signature_of
 from nbcomp.frontend.trace import capture as capture_by_tracing
 from nbcomp.frontend.unrolled import LongLoop
-from nbcomp.openings import OpenLengths, examples, of_annotations, of_types, stand_in
+from nbcomp.openings import (
+    OpenLengths,
+    examples,
+    of_annotations,
+    of_types,
+    stand_in,
+    with_types,
+)
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.parts import (
     GENERATORS,
@@ -127,7 +134,7 @@ class Jit(Callable):
     def _entry(self) -> NativeFunction:
         """A native entry without plans; it knows the code and defaults as they are now."""
         self._definition = _definition(self.__wrapped__)
-        signature = _signature(self.__wrapped__)
+        signature = with_types(self.__wrapped__)
         if signature is not None:
             self.lengths.declare(of_annotations(signature))
 
@@ -713,14 +720,6 @@ def _users_level() -> int:
 def _native(compiled: Compiled) -> bool:
     """Whether the native entry can check the arguments and give the function's result by itself."""
     return compiled.plain
-
-
-def _signature(function: Any) -> inspect.Signature | None:
-    """The function's signature, None where Python cannot tell."""
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
 
 
 def _definition(function: Any) -> tuple[int, ...]:

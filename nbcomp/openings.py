@@ -115,6 +115,28 @@ def _differing(variant: Compiled, values: Sequence[Any]) -> Iterator[tuple[Sourc
     yield from found
 
 
+def with_types(function: Any) -> inspect.Signature | None:
+    """The function's signature, None where Python cannot tell; annotations that are texts are what
+    they stand for, where they stand for something."""
+    for evaluate in (True, False):
+        try:
+            return inspect.signature(function, eval_str=evaluate)
+        except Exception:  # whatever an annotation raises
+            continue
+    return None
+
+
+def annotated(signature: inspect.Signature) -> dict[str, TensorType] | None:
+    """The types that parameters are annotated with, by name; None where others need a value."""
+    found = dict[str, TensorType]()
+    for parameter in signature.parameters.values():
+        if isinstance(parameter.annotation, TensorType):
+            found[parameter.name] = parameter.annotation
+        elif parameter.default is parameter.empty:
+            return None
+    return found or None
+
+
 def of_annotations(signature: inspect.Signature) -> Openings:
     """The lengths that the types of a function's parameters name."""
     return of_types(

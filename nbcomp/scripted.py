@@ -8,22 +8,26 @@ raised as it stands.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from nbcomp.compiled import Compiled
 from nbcomp.dispatch import Library
-from nbcomp.errors import NbcompError, Unsupported
+from nbcomp.errors import PACKAGE, NbcompError, Unsupported
+from nbcomp.frontend.result import Out, Own, ViewOf, leaves
 from nbcomp.frontend.script.capture import capture
+from nbcomp.frontend.script.source import source_of
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture
-from nbcomp.graph.ir import Graph
+from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph_module import GraphModule
 from nbcomp.jitted import Jit
-from nbcomp.openings import SHORT
+from nbcomp.openings import SHORT, annotated, with_types
 from nbcomp.options import EVERYTHING, Options
-from nbcomp.wrapped import NOTHING, callable_of, global_name
+from nbcomp.wrapped import NOTHING, callable_of, global_name, name_of, parted, python_of
 
 
 class RaisesHere(Unsupported):
@@ -41,25 +45,40 @@ class Script(Jit):
 
     @property
     def graph(self) -> Graph:
-        """The graph of the newest variant, as it was written.
+        """The graph of the newest variant, as it was written; its outputs are what is returned,
+        then what is written to arguments.
 
-        Raises NbcompError before the first call: a graph has the types of its inputs.
+        Before the first call it is that for the types that parameters are annotated with.  Raises
+        NbcompError where these have none: a graph has the types of its inputs.
         """
-        if self.compiled is None:
+        made = self._newest()
+        if made is None:
             raise NbcompError(
-                f"{self.__name__} has no graph yet", hint="call it once: types come from arguments"
+                f"{self.__name__} has no graph yet: types come from arguments",
+                hint="call it once, or annotate its parameters (`x: nbcomp.f32[3, 4]`), or give"
+                f" types to `{self.__name__}.compile(nbcomp.f32[3, 4], …)`",
             )
-        return self.compiled.captured
+        return _as_returned(made)
 
     @property
     def code(self) -> str:
         """The newest variant as Python: what was captured, its control flow kept.
 
-        Raises NbcompError before the first call.
+        Before the first call it is that for the types that parameters are annotated with; where
+        these have none, the source as it will be read.
         """
-        graph, made = self.graph, self.compiled
-        assert made is not None  # it has a graph
-        return GraphModule(replace(made.capture, graph=graph), self.__wrapped__).code
+        made = self._newest()
+        if made is None:
+            return source_of(_defined(self.__wrapped__)).text
+        return GraphModule(replace(made.capture, graph=made.captured), self.__wrapped__).code
+
+    def _newest(self) -> Compiled | None:
+        """The newest variant; one for the types of the parameters, if there are these only."""
+        signature = with_types(self.__wrapped__) if self.compiled is None else None
+        known = annotated(signature) if signature is not None else None
+        if known is not None:
+            self.compile(**known)
+        return self.compiled
 
     def _capture(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings = NOTHING_OPEN
@@ -98,6 +117,29 @@ class Script(Jit):
 
     def __repr__(self) -> str:
         return f"<nbcomp.script {self.__qualname__}: {self._made()}>"
+
+
+def _as_returned(made: Compiled) -> Graph:
+    """The captured graph, its outputs in the order in which they are returned."""
+    captured, graph = made.capture, made.captured
+    inputs = {g.source: n for g, n in zip(captured.guards, graph.inputs, strict=False)}
+    shown: list[Node] = []
+    for leaf in leaves(captured.result):
+        base = leaf.base if isinstance(leaf, ViewOf) else leaf
+        if isinstance(base, Out):
+            shown.append(graph.outputs[base.index])
+        elif isinstance(base, Own) and base.source in inputs:
+            shown.append(inputs[base.source])
+    rest = [node for node in graph.outputs if node not in shown]
+    return Graph(graph.name, graph.inputs, (*shown, *rest))
+
+
+def _defined(function: Any) -> types.FunctionType:
+    """The function whose source is compiled.  Raises NbcompError for what has none."""
+    found = parted(function) or python_of(function) or python_of(type(function).__call__)
+    if found is None or found.__code__.co_filename.startswith(PACKAGE):
+        raise NbcompError(f"{name_of(function)} has no source of its own", hint="call it once")
+    return found
 
 
 def script(

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -67,7 +68,8 @@ class Interpreter:
 
     `run_node` computes one node and is called for all of them in order; `call` computes one
     operator.  A method `call_softmax(self, op, x)` is called for that operator instead of `call`.
-    `values` holds what was computed so far, by node.  Nodes are operators, not calls of modules and
+    `values` holds what was computed so far, by the nodes of `graph`, each of which has a name: the
+    user's, or one made of its operator.  Nodes are operators, not calls of modules and
     functions: a subclass with torch.fx's `call_function`, `call_module`, ... raises TypeError.
     """
 
@@ -82,7 +84,7 @@ class Interpreter:
                 )
 
     def __init__(self, graph: Any) -> None:
-        self.graph: Graph = as_graph(graph)
+        self.graph, self._names_made = with_names(as_graph(graph))
         self.values: dict[Node, Any] = {}
         self._lengths: Lengths = {}  # that the graph leaves open
 
@@ -156,12 +158,14 @@ class Transformer(Interpreter):
     def run_node(self, node: Node) -> Any:
         with at(node.location, node.layers):
             result: Node = super().run_node(node)
-        if result is self.values.get(node) or not node.name or isinstance(result.op, Input):
+        if result is self.values.get(node) or isinstance(result.op, Input):
             return result
-        return result if result.name else replace(result, name=node.name)
+        if result.name or node in self._names_made:
+            return result
+        return replace(result, name=node.name)
 
     def constant(self, node: Node) -> Any:
-        return node
+        return replace(node, name="") if node in self._names_made else node
 
     def call(self, op: Op, *operands: Any) -> Any:
         """The operator on these nodes."""
@@ -170,6 +174,32 @@ class Transformer(Interpreter):
     def numpy(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The node, or nodes, of a NumPy function's call on nodes and numbers."""
         return NUMPY[function].trace(*args, **kwargs)
+
+
+def with_names(graph: Graph) -> tuple[Graph, set[Node]]:
+    """The graph with a name for every node, and the nodes whose name is not the user's but made of
+    their operator (`matmul`, `matmul_1`)."""
+    taken = {node.name for node in graph.nodes}
+    counts: Counter[str] = Counter()
+    new: dict[Node, Node] = {}
+    made: set[Node] = set()
+    for node in graph.nodes:
+        inputs = tuple(new[i] for i in node.inputs)
+        new[node] = replace(node, inputs=inputs, name=node.name or _unused(node, taken, counts))
+        if not node.name:
+            made.add(new[node])
+    inputs, outputs = (tuple(new[n] for n in part) for part in (graph.inputs, graph.outputs))
+    return Graph(graph.name, inputs, outputs), made
+
+
+def _unused(node: Node, taken: set[str], counts: Counter[str]) -> str:
+    """A name of an operator's that no node has yet."""
+    base = f"arg{node.op.index}" if isinstance(node.op, Input) else node.op.name
+    while True:
+        name = f"{base}_{counts[base]}" if counts[base] else base
+        counts[base] += 1
+        if name not in taken:
+            return name
 
 
 def as_graph(value: Any) -> Graph:

@@ -163,9 +163,11 @@ def test_an_interpreter_can_be_overridden(graph: Graph, inputs: list[Any]) -> No
         def __init__(self, graph: Graph) -> None:
             super().__init__(graph)
             self.seen: list[str] = []
+            self.names: list[str] = []
 
         def run_node(self, node: Any) -> Any:
             self.seen.append(node.op.name)
+            self.names.append(node.name)
             return super().run_node(node)
 
         def call_maximum(self, op: Any, x: Any, zero: Any) -> Any:
@@ -177,6 +179,9 @@ def test_an_interpreter_can_be_overridden(graph: Graph, inputs: list[Any]) -> No
     counting = Counting(graph)
     np.testing.assert_allclose(counting.run(*inputs)[1], np.abs(inputs[0] @ inputs[1]), rtol=1e-6)
     assert [n for n in counting.seen if n != "constant"] == ["matmul", "maximum", "multiply", "sum"]
+    names = [n for n in counting.names if not n.startswith("constant")]
+    assert names == ["matmul", "h", "multiply", "sum"]
+    assert [counting.values[n].shape for n in counting.graph.outputs] == [(4,), (4, 5)]
     with pytest.raises(TypeError, match="takes 2 inputs"):
         Interpreter(graph).run(inputs[0])
 

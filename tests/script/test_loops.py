@@ -91,12 +91,31 @@ def test_an_array_is_changed_in_place() -> None:
     assert step.slots == (0,)  # no copy
 
 
+ROWS: Any = nbcomp.f32["n", 4]
+
+
 def test_the_graph_is_there_after_the_first_call() -> None:
     scripted = nbcomp.script(p.cont)
-    with pytest.raises(nbcomp.NbcompError, match="call it once"):
+    with pytest.raises(nbcomp.NbcompError, match=r"types come from arguments\nhint: call it"):
         _ = scripted.graph
+    assert scripted.code.startswith("def cont(a):")
     scripted(X)
     assert "loops" in str(scripted.graph)
+
+
+def test_annotated_types_are_enough_for_the_graph() -> None:
+    @nbcomp.script
+    def cell(x: ROWS, h: ROWS, scale: float = 2.0) -> Any:
+        h = np.tanh(x + h) * scale
+        return h, h, x
+
+    assert str(cell.graph).count("f32[n, 4]") >= 4
+    assert "return %h.2, %h.2, %x\n" in str(cell.graph)
+    assert "return (h_1, h_1, x)" in cell.code
+    a = np.ones((3, 4), np.float32)
+    assert len(cell.variants) == 1
+    cell(a, a)
+    assert len(cell.variants) == 1
 
 
 def test_neighbours_at_the_end_of_an_array_are_told_apart() -> None:

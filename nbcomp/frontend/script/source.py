@@ -36,6 +36,15 @@ class Source:
         return Location(self.file, line, column, end or 0, end_column or 0, self.name)
 
     @property
+    def text(self) -> str:
+        """It as Python, without comments and decorators."""
+        plain = self.node
+        if isinstance(plain, ast.FunctionDef):
+            fields = dict(ast.iter_fields(plain)) | {"decorator_list": []}
+            plain = ast.copy_location(ast.FunctionDef(**fields), plain)
+        return ast.unparse(plain)
+
+    @property
     def body(self) -> list[ast.stmt]:
         """The statements; a lambda is one `return`."""
         if isinstance(self.node, ast.FunctionDef):
