@@ -30,6 +30,7 @@ from nbcomp.loop.grammar import (
 from nbcomp.measure.limits import limits
 from nbcomp.measure.roofline import Limits
 from nbcomp.measure.timing import time_call
+from nbcomp.runtime import pool
 
 READING = 8  # times the bytes written that are read, from which a sum is the measure
 SECONDS = 0.4  # of timing a copy or a sum
@@ -52,9 +53,12 @@ def floor_of(compiled: Compiled, args: Sequence[Any], least: Least | None = None
     known = limits()
     for _ in range(PROBES - 1):
         known = limits(again=True)
-    ways = [_arithmetic(compiled, known), _memory(compiled, args)]
+    arithmetic = _arithmetic(compiled, known)
+    ways = [arithmetic, _memory(compiled, args)]
     if least is not None:
-        ways.append(Floor(_seconds(least.function, *least.given(*args)), least.by))
+        own = _seconds(least.function, *least.given(*args), cores=1 if least.times else 0)
+        beside = arithmetic.seconds + least.times * own / known.threads
+        ways.append(Floor(beside if least.times else own, least.by))
     return max(ways, key=lambda floor: floor.seconds)
 
 
@@ -94,7 +98,11 @@ def _array(size: int) -> Any:
     return np.ones((rows, size // rows // 4), np.float32)
 
 
-def _seconds(function: Callable[..., Any], *args: Any) -> float:
-    """Of a function, compiled: the least, since what disturbs only adds."""
-    entry = jit(function).compile(*args).entry
-    return min(time_call(lambda: entry(*args), SECONDS / 8).low for _ in range(8))
+def _seconds(function: Callable[..., Any], *args: Any, cores: int = 0) -> float:
+    """Of a function, compiled: the least, since what disturbs only adds; cores: all for 0."""
+    entry, usual = jit(function).compile(*args).entry, pool.threads()
+    pool.set_threads(cores or usual)
+    try:
+        return min(time_call(lambda: entry(*args), SECONDS / 8).low for _ in range(8))
+    finally:
+        pool.set_threads(usual)

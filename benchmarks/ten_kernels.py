@@ -13,8 +13,9 @@ plain copies are far from what some kernels can reach:
   of the caches, so this takes twice as long as a plain copy.  Larger blocks move faster, but have
   to be held somewhere until they are turned: no order of holding and turning them was found, also
   not by hand, that is faster than the small ones.
-* products and convolutions: their multiply-adds at the peak.  Of attention too, whose exps
-  (some twentieth of its arithmetic) are not counted.
+* products and convolutions: their multiply-adds at the peak.
+* attention: besides these, one pass over its scores as softmax's, on rows that are in the cache:
+  exps and divisions are multiply-adds, too, on the same units.
 * sums of columns: reading.  That each element has an accumulator of its own, which are too many for
   the registers, is not counted.
 """
@@ -36,11 +37,15 @@ LINE = 16  # float32 of a cache line
 @dataclass(frozen=True)
 class Least:
     """The least work of a kernel: a function, what it is called with for the kernel's arguments,
-    and in a word or two what it is."""
+    and in a word or two what it is.
+
+    times: how often, on one core, besides the multiply-adds; 0 if it is all there is, on all cores.
+    """
 
     by: str
     function: Callable[..., Any]
     given: Callable[..., tuple[Any, ...]]
+    times: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,10 @@ def attention(q: Any, k: Any, v: Any) -> Any:
     return softmax(scores) @ v
 
 
+def _scores_of_a_head(q: Any, k: Any, v: Any) -> tuple[Any, ...]:
+    return _with_two_of_each_row(q[0] @ k[0].T)
+
+
 def _blocks_moved(x: Any) -> Any:
     rows, columns = x.shape
     blocks = x.reshape(rows // LINE, LINE, columns // LINE, LINE)
@@ -130,5 +139,10 @@ SUBJECTS = (
         Least("blocks", _blocks_moved, lambda x: (x,)),
     ),
     Subject("columns", lambda x: (x * x).sum(axis=0), ((2048, 1024),)),
-    Subject("attention", attention, ((8, 256, 64),) * 3),
+    Subject(
+        "attention",
+        attention,
+        ((8, 256, 64),) * 3,
+        Least("arithmetic", _softmax_at_once, _scores_of_a_head, times=8),
+    ),
 )

@@ -1,8 +1,13 @@
 """The cache of large buffers, as LLVM text: `take`, `give`, and a NumPy memory handler on them.
 
-A block is 64-byte aligned (2 MB when large, for huge pages) and has a header of 64 bytes before it
-that holds its raw pointer and its capacity.  Freed blocks wait in a short list, newest last; the
-list is bounded in entries and bytes, and the oldest go first.  All of it runs with the GIL held.
+A block is 64-byte aligned and has a header of 64 bytes before it that holds its raw pointer and
+its capacity.  Large ones fill huge pages of 2 MB.  Each starts at another place in a page than the
+one before it, and than NumPy's arrays, which start at its beginning: a load whose address has the
+same last 12 bits as that of a store under way waits for it (4K aliasing), so rows of one array that
+are read while those of another are written should not begin alike.
+
+Freed blocks wait in a short list, newest last; the list is bounded in entries and bytes, and the
+oldest go first.  All of it runs with the GIL held.
 """
 
 from __future__ import annotations
@@ -13,12 +18,14 @@ from nbcomp.runtime.emit import Function, Value, struct
 from nbcomp.runtime.layout import call
 
 ENTRIES = 32
-MEMORY = struct(limit="i8", bytes="i8", count="i8", hits="i8", misses="i8", lent="i8")
+MEMORY = struct(limit="i8", bytes="i8", count="i8", hits="i8", misses="i8", lent="i8", start="i8")
 ENTRY = struct(block="u8", capacity="i8")
 _HEADER = 64
 _RAW, _CAPACITY = -64, -56  # offsets from the block
 _UNIT = 64 * 1024  # capacities are multiples of this
 _HUGE, _HUGE_PAGE = 4 << 20, 2 << 20  # from this size on, ask for huge pages (as NumPy does)
+_PAGE = 4096
+_APART = 3 * _PAGE // 8  # between where blocks start in their pages, each after the other
 _MADV_HUGEPAGE = 14  # linux/mman.h
 
 _SIZE = MEMORY.itemsize + ENTRIES * ENTRY.itemsize
@@ -78,17 +85,21 @@ def _acquire() -> str:
     f = Function("acquire", "ptr", "internal", capacity="i64")
     capacity = f["capacity"]
     huge = capacity >= _HUGE
-    alignment = f.select(huge, _HUGE_PAGE, _HEADER)
-    raw = call(f, "malloc", "ptr", capacity + alignment + _HEADER)
+    alignment = f.select(huge, _HUGE_PAGE, _PAGE)
+    raw = call(f, "malloc", "ptr", capacity + alignment + (_PAGE + _HEADER))
     with f.when(raw.is_(0)):
         f.give(0)
-    start = (raw.integer() + alignment + (_HEADER - 1)) & (f.constant(0, "i64") - alignment)
-    block = f.value(f"inttoptr {start} to ptr", "ptr")
+    following = (_memory(f).field(MEMORY, "start") + _APART) & (_PAGE - 1)
+    start = f.select(following.is_(0), _APART, following)
+    _memory(f).set_field(MEMORY, "start", start)
+    first = (raw.integer() + alignment + (_HEADER - 1)) & (f.constant(0, "i64") - alignment)
+    pages = f.value(f"inttoptr {first} to ptr", "ptr")
+    block = pages.at(start)
     block.store(raw, _RAW)
     block.store(capacity, _CAPACITY)
     if sys.platform == "linux":
         with f.when(huge):
-            call(f, "madvise", "i32", block, capacity, f.constant(_MADV_HUGEPAGE, "i32"))
+            call(f, "madvise", "i32", pages, capacity, f.constant(_MADV_HUGEPAGE, "i32"))
     f.give(block)
     return f.text()
 

@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Protocol
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop import cost
-from nbcomp.loop.grammar import Apply, Call, For, Kernel, exprs_of, loads_of, walk
+from nbcomp.loop.grammar import Apply, Call, For, Kernel, Stmt, exprs_of, loads_of, walk
 from nbcomp.machine import Machine
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.schedule import remarks, steps
@@ -26,10 +27,11 @@ from nbcomp.schedule.written import spread
 from nbcomp.sizes import hint, is_open
 
 PRODUCT_SECONDS = 20e-6  # of a matrix product on one core, from which it is split over the cores
-OVERLAPPING = (32, 16, 8, 64)  # rows of a block, the ends of which have nothing beside them
+OVERLAPPING = (128, 64, 32, 16, 8)  # rows of a block, the ends of which have nothing beside them
 OVERLAP_SECONDS = 100e-6  # of all rows on one core, from which their overlap is worth its code
 LIGHT = 8  # instructions an element, beside which divisions have time
 WALKED = 3  # rows that two loops walk: what both read, and what one writes
+TOGETHER = 3  # loops that overlap, at most
 STREAM_SHARE = 0.5  # of the last-level cache: results of more are written past the caches
 
 
@@ -155,41 +157,66 @@ def overlap(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
     Past the caches rows are better read and written one by one.
     """
     for stage in kernel.stages:
-        loops = [s for s in stage.body if isinstance(s, For)] if isinstance(stage, For) else []
-        if not isinstance(stage, For) or len(loops) < 2 or stage.body[-1] is not loops[-1]:
-            continue
-        late, extent = loops[-1], cost.extent_of(stage)
-        blocks = () if is_open((extent,)) else [n for n in OVERLAPPING if extent % n == 0]
-        if not blocks:
-            continue
-        small = [n for n in blocks if extent // n >= 2 * machine.cores]
-        worth = _divides(late) and seconds(stage, machine) >= OVERLAP_SECONDS
-        worth = worth and bool(small) and not _is_large(kernel, machine)
-        usually = _beside(loops, kernel, machine) if worth else 0
-        choice = decide(
-            f"loop that the last of {stage.var} runs beside", usually, range(len(loops))
-        )
-        if not choice:
-            continue
-        rows = decide(f"rows of {stage.var} that overlap", (small or blocks)[0], blocks)
-        names = stage.var, loops[choice - 1].var, late.var
-        try:
-            made = steps.overlap(steps.split(kernel, stage.var, rows), *names)
-        except ScheduleError:
-            continue
-        remarks.overlapped(kernel, stage, rows)
-        kernel = noted(made, f'split("{stage.var}", {rows})', f"overlap{names}".replace("'", '"'))
+        for rows in [s for s in walk((stage,)) if isinstance(s, For)]:
+            loops = [s for s in rows.body if isinstance(s, For)]
+            if len(loops) > 1 and rows.body[-1] is loops[-1] and not any(map(_has_loops, loops)):
+                kernel = _overlap_rows(kernel, stage, rows, machine, decide)
     return kernel
 
 
-def _beside(loops: list[For], kernel: Kernel, machine: Machine) -> int:
-    """Which loop of the next row, counted from 1, the divisions of a row run beside: the one right
-    before, where it is light and what both walk stays in the first cache; else the first, which
-    waits for memory."""
+def _overlap_rows(
+    kernel: Kernel, stage: Stmt, rows: For, machine: Machine, decide: Decide
+) -> Kernel:
+    """Of one loop over rows; if that is what the cores share, it is cut into blocks for them."""
+    loops, extent = [s for s in rows.body if isinstance(s, For)], cost.extent_of(rows)
+    blocks = [0] if rows is not stage else [n for n in OVERLAPPING if extent % n == 0]
+    if not blocks or is_open((extent,)):
+        return kernel
+    many = [n for n in blocks if not n or extent // n >= 2 * machine.cores]
+    large = next((n for n in many if n and extent // n >= 4 * machine.cores), 0)
+    worth = seconds(stage, machine) >= OVERLAP_SECONDS and many and not _is_large(kernel, machine)
+    usually, together = _beside(loops, kernel, machine) if worth else (0, 0)
+    name = f"loop that the last of {rows.var} runs beside"
+    place = decide(name, usually, range(len(loops)))
+    if not place:
+        return kernel
+    usually = large or (many or blocks)[-1]
+    block = decide(f"rows of {rows.var} that overlap", usually, blocks) if blocks[-1] else 0
+    between = [loop.var for loop in loops[place:-1]][: TOGETHER - 2]
+    if not between or not decide(f"loops of {rows.var} between these, too", together, (0, 1)):
+        between = []
+    first, last = loops[place - 1].var, loops[-1].var
+    in_blocks = steps.split(kernel, rows.var, block) if block else kernel
+    for names in ((rows.var, first, *between, last), (rows.var, first, last)):
+        with suppress(ScheduleError):
+            made = steps.overlap(in_blocks, *names)
+            remarks.overlapped(made, rows, block)
+            split = (f'split("{rows.var}", {block})',) if block else ()
+            quoted = ", ".join(f'"{name}"' for name in names)
+            return noted(made, *split, f"overlap({quoted})")
+    return kernel
+
+
+def _has_loops(loop: For) -> bool:
+    return any(isinstance(s, For) for s in walk(loop.body))
+
+
+def _beside(loops: list[For], kernel: Kernel, machine: Machine) -> tuple[int, int]:
+    """Which loop of the next row, counted from 1, the last loop of a row runs beside, and whether
+    the one between does so, too; 0 for none.
+
+    Loops of three rows have most to do while one of them waits.  Light ones wait for memory: what
+    they walk should stay in the first cache.  If it does not, divisions run beside the first loop,
+    which is the one that waits; else beside the one before.
+    """
     before = loops[-2]
-    row = cost.extent_of(before) * max(b.dtype.itemsize for b in kernel.buffers)
+    row = hint(cost.extent_of(before) * max(b.dtype.itemsize for b in kernel.buffers))
     light = cost.of_body(before.body).instructions <= LIGHT
-    return len(loops) - 1 if light and WALKED * hint(row) <= machine.l1 else 1
+    if len(loops) >= TOGETHER and (not light or (WALKED + 1) * row <= machine.l1):
+        return len(loops) - TOGETHER + 1, 1
+    if not _divides(loops[-1]):
+        return 0, 0
+    return (len(loops) - 1 if light and WALKED * row <= machine.l1 else 1), 0
 
 
 def _divides(loop: For) -> bool:

@@ -196,8 +196,9 @@ def streamed(kernel: Kernel, buffer: Buffer) -> None:
 
 
 def overlapped(kernel: Kernel, loop: For, rows: int) -> None:
-    """Rows overlap."""
-    reason = f"the divisions of a row run beside the next row's arithmetic, {rows} rows at a time"
+    """Rows overlap; rows: of a block, 0 where there are none."""
+    reason = "the end of a row runs beside the beginning of the next"
+    reason += f", {rows} rows at a time" if rows else ""
     remark("applied", "overlap", reason, _place(kernel, loop))
 
 

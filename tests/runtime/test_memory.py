@@ -73,6 +73,15 @@ def test_a_freed_block_is_used_again() -> None:
     assert _where(other) != place
 
 
+def test_blocks_start_apart_from_each_other_in_their_pages() -> None:
+    memory.trim()
+    arrays = [memory.empty(FLOAT64, (size,)) for size in (SIZE, SIZE, 16 * SIZE, 16 * SIZE)]
+    starts = [0, *(_where(array) % 4096 for array in arrays)]
+    apart = [abs(a - b) for k, a in enumerate(starts) for b in starts[:k]]
+    assert min(apart) >= 512
+    assert max(apart) <= 4096 - 512
+
+
 def test_a_somewhat_larger_block_will_do() -> None:
     array = memory.empty(FLOAT64, (10 * SIZE,))
     place = _where(array)

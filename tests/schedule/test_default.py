@@ -119,7 +119,7 @@ def test_small_loops_are_not_split() -> None:
     assert f'split("i", {BLOCK})' in notes(lambda x: x + 1, zeros(2 * BLOCK + 1))
 
 
-def test_divisions_run_beside_the_light_loop_before_them() -> None:
+def test_divisions_run_beside_the_loops_before_them() -> None:
     def normed(x: Any) -> Any:
         d = x - x.mean(axis=1, keepdims=True)
         return d / np.sqrt((d * d).mean(axis=1, keepdims=True))
@@ -128,10 +128,16 @@ def test_divisions_run_beside_the_light_loop_before_them() -> None:
         e = np.exp(x - x.max(axis=1, keepdims=True))
         return e / e.sum(axis=1, keepdims=True)
 
-    first, before = 'overlap("i", "r", "r_3")', 'overlap("i", "r_2", "r_3")'
-    assert before in notes(normed, zeros(1024, 768))
+    def weighed(x: Any) -> Any:
+        e = np.exp(x)
+        return e / (e - e.mean(axis=1, keepdims=True)).max(axis=1, keepdims=True)
+
+    first, three = 'overlap("i", "r", "r_3")', 'overlap("i", "r", "r_2", "r_3")'
+    assert three in notes(normed, zeros(1024, 768))
     assert first in notes(normed, zeros(256, 4096))  # the rows would not stay in the first cache
-    assert first in notes(softmax, zeros(1024, 256))  # there is an exp, which has no time for them
+    assert three in notes(softmax, zeros(1024, 256))
+    assert three in notes(softmax, zeros(256, 4096))  # whose exp has time to wait for them
+    assert first in notes(weighed, zeros(1024, 256))  # all three loops use the exps of a row
 
 
 def test_loops_that_use_scalars_are_spread_over_the_cores() -> None:
