@@ -66,7 +66,8 @@ class Conditions:
     same: dict[Symbol, Symbol] = field(default_factory=dict)
     fixed: list[Fixed] = field(default_factory=list)
     where: Callable[[], Any] | None = None
-    _below: dict[Key, bool] = field(default_factory=dict)  # what was answered stays true
+    found: dict[Any, Any] = field(default_factory=dict)
+    _below: dict[Key, bool] = field(default_factory=dict)  # what was answered stays true, too
     _none: dict[Key, bool] = field(default_factory=dict)
 
     def symbol(self, name: str, seen: int, least: int = LEAST) -> Size:
@@ -86,6 +87,7 @@ class Conditions:
             same=dict(self.same),
             fixed=list(self.fixed),
             where=None,
+            found={},
             _below={},
             _none={},
         )

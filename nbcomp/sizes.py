@@ -99,18 +99,20 @@ class Quotient:
 Atom = Symbol | Quotient
 Monomial = tuple[Atom, ...]  # in the order of their keys
 Number = int | Fraction
+Terms = dict[Monomial, Number]
 
 
 class Size:
     """A polynomial that is no constant.  Fractions are for estimates; sizes have none."""
 
-    __slots__ = ("_hint", "_key", "lines", "terms")
+    __slots__ = ("_hint", "_key", "_results", "lines", "terms")
     __array_ufunc__ = None  # NumPy's scalars leave arithmetic with it to it
 
     def __init__(self, terms: dict[Monomial, Number]) -> None:
         self.terms = terms
         self._key: Key | None = None
         self._hint: int | None = None
+        self._results: dict[Any, Any] = {}  # of arithmetic: programs do the same again and again
         self.lines: Any = None  # kept for `conditions`: what the formula lies between
 
     @property
@@ -150,8 +152,8 @@ class Size:
 
     # --------------------------------------------------------------------------------- arithmetic
 
-    def __neg__(self) -> Any:
-        return _made({m: -c for m, c in self.terms.items()})
+    def __neg__(self) -> Size:
+        return self._times(-1)
 
     def __pos__(self) -> Any:
         return self
@@ -162,16 +164,14 @@ class Size:
     def __add__(self, other: Any) -> Any:
         if type(other) is int:
             return self._plus(other)
-        terms = _terms(other)
-        return NotImplemented if terms is None else _made(_sum(self.terms, terms))
+        return self._once("+", other, _sum)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         if type(other) is int:
             return self._plus(-other)
-        terms = _terms(other)
-        return NotImplemented if terms is None else _made(_sum(self.terms, terms, -1))
+        return self._once("-", other, _difference)
 
     def __rsub__(self, other: Any) -> Any:
         return NotImplemented if _terms(other) is None else -self + other
@@ -180,17 +180,40 @@ class Size:
         """What most arithmetic is: no term but the constant changes."""
         if not number:
             return self
-        terms = dict(self.terms)
-        constant = terms.pop((), 0) + number
-        if constant:
-            terms[()] = constant
-        return Size(terms)
+        found: Size | None = self._results.get(number)
+        if found is None:
+            terms = dict(self.terms)
+            constant = terms.pop((), 0) + number
+            if constant:
+                terms[()] = constant
+            found = self._results[number] = Size(terms)
+        return found
 
     def __mul__(self, other: Any) -> Any:
         if type(other) is int and other:
-            return self if other == 1 else Size({m: c * other for m, c in self.terms.items()})
-        terms = _terms(other)
-        return NotImplemented if terms is None else _made(_product(self.terms, terms))
+            return self if other == 1 else self._times(other)
+        return self._once("*", other, _product)
+
+    def _times(self, number: int) -> Size:
+        found: Size | None = self._results.get(("*", number))
+        if found is None:
+            found = Size({m: c * number for m, c in self.terms.items()})
+            self._results["*", number] = found
+        return found
+
+    def _once(self, sign: str, other: Any, made: Callable[[Terms, Terms], Terms]) -> Any:
+        """The result of arithmetic with another size or number; with a size, the one object that it
+        was the first time."""
+        if not isinstance(other, Size):
+            terms = _terms(other)
+            return NotImplemented if terms is None else _made(made(self.terms, terms))
+        known = self._results.get((sign, id(other)))
+        if known is not None:
+            return known[1]
+        found = _made(made(self.terms, other.terms))
+        if isinstance(found, Size):
+            self._results[sign, id(other)] = other, found  # the other lives on: so its id is its own
+        return found
 
     __rmul__ = __mul__
 
@@ -214,7 +237,14 @@ class Size:
         return other / float(self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return _floor(self, _plain(other)) if _is_number(other) else NotImplemented
+        if type(other) is not int:
+            return _floor(self, _plain(other)) if _is_number(other) else NotImplemented
+        found = self._results.get(("//", other))
+        if found is None:
+            found = _floor(self, other)
+            if isinstance(found, Size):  # nothing was asked
+                self._results["//", other] = found
+        return found
 
     def __rfloordiv__(self, other: Any) -> Any:
         return _floor(_plain(other), self) if _is_number(other) else NotImplemented
@@ -234,7 +264,7 @@ class Size:
     # ----------------------------------------------------------------------- what is assumed
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Size) and self.key == other.key:
+        if self is other or (isinstance(other, Size) and self.key == other.key):
             return True
         return _is_number(other) and _zero(self - other)
 
@@ -302,17 +332,19 @@ def _terms(value: Any) -> dict[Monomial, Number] | None:
     return {(): operator.index(value)} if hasattr(value, "__index__") else None
 
 
-def _sum(
-    a: dict[Monomial, Number], b: dict[Monomial, Number], times: int = 1
-) -> dict[Monomial, Number]:
+def _sum(a: Terms, b: Terms, times: int = 1) -> Terms:
     total = dict(a)
     for m, c in b.items():
         total[m] = total.get(m, 0) + c * times
     return total
 
 
-def _product(a: dict[Monomial, Number], b: dict[Monomial, Number]) -> dict[Monomial, Number]:
-    total: dict[Monomial, Number] = {}
+def _difference(a: Terms, b: Terms) -> Terms:
+    return _sum(a, b, -1)
+
+
+def _product(a: Terms, b: Terms) -> Terms:
+    total: Terms = {}
     for m, c in a.items():
         for n, d in b.items():
             both = tuple(sorted((*m, *n), key=lambda atom: atom.key))
@@ -459,7 +491,12 @@ def _written(size: Size) -> str:
 
 
 class Asked(Protocol):
-    """What decides about sizes, and notes what that assumes: `conditions.Conditions`."""
+    """What decides about sizes, and notes what that assumes: `conditions.Conditions`.
+
+    found: results that rest on answers it gave, by what they are of.
+    """
+
+    found: dict[Any, Any]
 
     def negative(self, size: Any) -> bool:
         """Whether a formula is below 0."""
@@ -586,9 +623,20 @@ def is_one(n: Any) -> bool:
 
 def cut(key: slice, length: Any) -> tuple[Any, Any, Any]:
     """(start, step, number of elements) of a slice, as `range(*key.indices(length))` has them."""
-    if not is_open((length, key.start, key.stop, key.step)):
+    parts = length, key.start, key.stop, key.step
+    if not is_open(parts):
         found = range(*key.indices(length))
         return (found.start if found else 0), found.step, len(found)
+    asked = IN_FORCE.get()
+    if asked is None:
+        return _cut(key, length)
+    if parts not in asked.found:
+        asked.found[parts] = _cut(key, length)
+    places: tuple[Any, Any, Any] = asked.found[parts]
+    return places
+
+
+def _cut(key: slice, length: Any) -> tuple[Any, Any, Any]:
     step = 1 if key.step is None else operator.index(key.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")

@@ -69,8 +69,10 @@ class Variant:
     Where lengths are open this is what their guards are checked with; its `instances` are run.
     """
 
-    def __init__(self, plan: Plan, instance: bool = False) -> None:
+    def __init__(self, plan: Plan, of: Variant | None = None) -> None:
+        """of: the variant that this is an instance of."""
         self.plan = plan
+        self._segments: list[Any] = of._segments if of else _segments(plan)
         self._keep: list[Any] = []
         self._numbers: list[tuple[Size, int]] = []  # formulas, and where their values go
         self._values: dict[Any, int] = {}
@@ -84,7 +86,7 @@ class Variant:
         members |= self._pointed("pair", at.PAIR, self._pairs())
         members |= self._work()
         members |= self._pointed("check", at.CHECK, self._checks)
-        if plan.open is not None and not instance:
+        if plan.open is not None and of is None:
             members |= self._open(plan.open)
         self._block = self._filled(at.VARIANT, [members | self._frame()])
         self.address = address(self._block)
@@ -98,17 +100,17 @@ class Variant:
         numbers = list(values) or [0]
         block = np.array([hint(n) for n in numbers], dtype)
         self._keep.append(block)
-        self._numbers += [
-            (n, address(block) + 8 * k) for k, n in enumerate(numbers) if isinstance(n, Size)
-        ]
-        return address(block)
+        start = address(block)
+        self._numbers += [(n, start + 8 * k) for k, n in enumerate(numbers) if isinstance(n, Size)]
+        return start
 
     def _filled(self, layout: Struct, rows: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
         """A block of structs; for formulas, the numbers of the lengths seen."""
         block = fill(layout, [{name: hint(v) for name, v in row.items()} for row in rows])
         assert layout.fields is not None
+        first = address(block)
         for k, row in enumerate(rows):
-            start = address(block) + k * layout.itemsize
+            start = first + k * layout.itemsize
             for name, value in row.items():
                 if isinstance(value, Size):
                     self._numbers.append((value, start + layout.fields[name][1]))
@@ -144,7 +146,7 @@ class Variant:
             program.same(register, wanted)
         program.check(opened.conditions)
         checked = len(program.rows)
-        instances = [Variant(self.plan, True) for _ in range(INSTANCES)]
+        instances = [Variant(self.plan, self) for _ in range(INSTANCES)]
         for instance in instances:
             instance.settle_by(program, read)
         self._keep += instances
@@ -378,20 +380,20 @@ class Variant:
         return row | ({"strides": self._array(strides)} if strides is not None else {})
 
     def _steps(self) -> list[dict[str, int]]:
-        each = float(hint(self.plan.seconds)) / max(len(self.plan.steps), 1)
+        each = _each(self.plan)
         rows, since = [], 0.0
-        for step in self.plan.steps:
+        for step, segment in zip(self.plan.steps, self._segments, strict=True):
             since += each
             if isinstance(step, HostStep):
                 rows.append(self._host(step))
                 continue
             check = since >= _NOTICE
             since = 0.0 if check else since
-            rows.append(self._step(step, each, check))
+            rows.append(self._step(step, segment, check))
         return rows
 
-    def _step(self, step: Step, seconds: float, check: bool) -> dict[str, int]:
-        """check: look for Ctrl-C after it, and between its pieces."""
+    def _step(self, step: Step, segment: Any, check: bool) -> dict[str, int]:
+        """segment: iterations of its pieces.  check: look for Ctrl-C after it, and between them."""
         plain = not step.grain and not check and step.extent > 0
         return {
             "kind": at.PLAIN if plain else at.PIECES,
@@ -401,7 +403,7 @@ class Variant:
             "params": self._array(step.params),
             "extent": step.extent,
             "grain": step.grain,
-            "segment": _segment(step, self.plan.seconds, seconds),
+            "segment": segment,
             "check": int(check),
         }
 
@@ -436,19 +438,30 @@ def _terms(value: Any) -> Iterable[tuple[tuple[Any, ...], Any]]:
     return value.terms.items() if isinstance(value, Size) else [((), value)]
 
 
-def _segment(step: Step, whole: Any, seconds: float) -> Any:
-    """Iterations of a piece of a step that takes so many of the whole plan's seconds.
+def _each(plan: Plan) -> float:
+    """Seconds of a step, on average."""
+    return float(hint(plan.seconds)) / max(len(plan.steps), 1)
+
+
+def _segments(plan: Plan) -> list[Any]:
+    """The iterations of a piece of each step.
 
     A piece takes about as long as somebody may wait for Ctrl-C to be noticed, and has chunks enough
     for every core: it is over when the last of them is.
     """
+    seconds, waits = _each(plan), _times(plan.seconds, _NOTICE)
+    return [_segment(s, waits, seconds) if isinstance(s, Step) else 0 for s in plan.steps]
+
+
+def _segment(step: Step, waits: Any, seconds: float) -> Any:
+    """waits: how many pieces the plan may have, where lengths are open.  seconds: of the step."""
     if not step.grain:
         return step.extent
     if step.round:
         return step.round
     least = step.grain * max(pool.threads(), pool.available())  # there may be more later on
     if is_open((step.extent, step.grain)):
-        return step.extent // (_times(whole, _NOTICE) + 1) + least
+        return step.extent // (waits + 1) + least
     pieces = max(1, math.ceil(seconds / _NOTICE))
     return max(-(-step.extent // (pieces * least)), 1) * least
 

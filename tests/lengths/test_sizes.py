@@ -100,6 +100,23 @@ def test_nothing_is_assumed_where_nobody_listens(lengths: tuple[Conditions, Any,
     assert not conditions.fixed
 
 
+def test_what_is_known_of_a_formula_is_assumed_by_each_who_asks() -> None:
+    n = Conditions().symbol("n", 128)
+    (symbol,) = symbols_of(n)
+    assert sizes.cut(slice(2, 100), n) == (2, 1, 98)  # nobody listens
+    seen = []
+    for _ in range(2):
+        conditions = Conditions(box={symbol: (2, 1000)})
+        with conditions.in_force():
+            assert sizes.cut(slice(2, 100), n) == (2, 1, 98)
+            assert sizes.cut(slice(2, 100), n) == (2, 1, 98)
+            assert n - 2 is n - 2
+            assert n - n // 3 is n - n // 3
+            assert -n * 4 is -4 * n
+        seen.append(conditions.box[symbol])
+    assert seen == [(100, 1000)] * 2
+
+
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 40])
 def test_slices_are_those_of_python(length: int) -> None:
     bounds = [None, 0, 1, 2, 5, -1, -2, -5, 100, -100]
