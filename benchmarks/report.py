@@ -55,13 +55,15 @@ def _standing(row: Row) -> str:
 
 
 def _share(row: Row) -> str:
-    """The rate at which nbcomp moves a row's arrays, against that of moving them in the same rounds
-    and nothing else."""
+    """The rate at which nbcomp moves a row's arrays, against that of memory right before and after,
+    and against moving these arrays in the same rounds and nothing else: they may fit a cache."""
     own, limit = medians(row).get("nbcomp"), row["limit"]
     if own is None or limit is None:
         return ""
     how = {"read": "reading", "copy": "copying"}[row["traffic"]]
-    return f"{row['bytes'] / own / 1e9:.1f} GB/s, {limit['median'] / own:.0%} of {how}"
+    rate = row["bytes"] / own / 1e9
+    memory = f"{rate:.1f} GB/s, {rate / row['memory']:.0%} of memory's"
+    return f"{memory}; {limit['median'] / own:.0%} of {how} the arrays"
 
 
 def _cell(outcome: Row, best: str) -> str:

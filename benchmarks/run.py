@@ -59,7 +59,10 @@ def _default_peers(options: argparse.Namespace) -> str:
     return ",".join(PEERS if peers_python.exists() else [p for p in OWN if p in PEERS])
 
 
-def _row(workload: Workload, outcomes: list[Outcome]) -> dict[str, Any]:
+def _row(
+    workload: Workload, outcomes: list[Outcome], limits: list[dict[str, Any]], threads: int
+) -> dict[str, Any]:
+    """limits: those of the machine right before and right after."""
     arrays = workload.arrays()
     moved = sum(a.nbytes for a in arrays.values())
     if workload.traffic == "copy":  # the result is as large as the first input
@@ -72,8 +75,16 @@ def _row(workload: Workload, outcomes: list[Outcome]) -> dict[str, Any]:
         "traffic": workload.traffic,
         "bytes": moved,
         "limit": limit,
+        "memory": _memory(workload.traffic, _best(limits)[str(threads)]),
         "outcomes": [o.as_dict() for o in outcomes if o.peer != LIMIT.name],
     }
+
+
+def _memory(traffic: str, rates: dict[str, float]) -> float | None:
+    """GB/s of such traffic beyond the caches."""
+    if not traffic:
+        return None
+    return rates["read"] if traffic == "read" else max(rates["copy"], rates["stream"])
 
 
 def _own(module: str, settings: Settings) -> Any:
@@ -126,7 +137,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         print(f"{name} ...", file=sys.stderr, flush=True)
         outcomes = contest(WORKLOADS[name], options.peers, settings)
         limits.append(_own("limits", settings))
-        rows.append(_row(WORKLOADS[name], outcomes))
+        rows.append(_row(WORKLOADS[name], outcomes, limits[-2:], options.threads))
         versions |= {o.peer: o.version for o in outcomes if o.version and o.peer in PEERS}
         blas += [kernel for o in outcomes for kernel in o.blas if kernel not in blas]
     overheads = [] if options.no_overhead else _own("overhead", settings)

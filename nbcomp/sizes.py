@@ -212,7 +212,7 @@ class Size:
             return known[1]
         found = _made(made(self.terms, other.terms))
         if isinstance(found, Size):
-            self._results[sign, id(other)] = other, found  # the other lives on: so its id is its own
+            self._results[sign, id(other)] = other, found  # kept alive: its id stays its own
         return found
 
     __rmul__ = __mul__

@@ -87,6 +87,7 @@ def _record(own: float) -> dict[str, Any]:
     rates = {"copy": 20.0, "stream": 40.0, "read": 30.0, "fma": 100.0}
     row = {"name": "r", "title": "a row", "traffic": "copy", "bytes": 2e7, "outcomes": outcomes}
     row["limit"] = {"median": 5e-4, "low": 4e-4, "high": 6e-4}
+    row["memory"] = 25.0
     return {
         "machine": {"processor": "some", "python": "3.11", "blas": ["openblas"]},
         "threads": 1,
@@ -105,7 +106,7 @@ def test_the_table_says_where_nbcomp_is_ahead() -> None:
     text = report.markdown(_record(1e-3))
     assert "| a row | **2,000** | 1,000 | ✗ | 2.00× |" in text
     assert "behind on none" in text
-    assert "20.0 GB/s, 50% of copying" in text
+    assert "20.0 GB/s, 80% of memory's; 50% of copying the arrays" in text
     assert "- JAX, a row: too old" in text
 
 

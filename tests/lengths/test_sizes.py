@@ -112,7 +112,7 @@ def test_what_is_known_of_a_formula_is_assumed_by_each_who_asks() -> None:
             assert sizes.cut(slice(2, 100), n) == (2, 1, 98)
             assert n - 2 is n - 2
             assert n - n // 3 is n - n // 3
-            assert -n * 4 is -4 * n
+            assert -n * 4 is -n * 4
         seen.append(conditions.box[symbol])
     assert seen == [(100, 1000)] * 2
 
