@@ -124,7 +124,7 @@ class _Memory:
         program = compiled.program
         self.layouts = program.layouts
         self.slots: dict[int, Any] = dict(enumerate(inputs)) | dict(program.constants)
-        self.in_place = {slot for slot, _ in program.outputs if slot < len(inputs)}
+        self.in_place = set(program.writes.values())
         for slot in self.in_place:
             self.slots[slot] = copied(inputs[slot])
         for slot, t in program.outputs:

@@ -32,7 +32,6 @@ from nbcomp.lowering.recurrence import Steps
 from nbcomp.lowering.reductions import BLOCK, SPLIT
 from nbcomp.lowering.rows import Rows
 from nbcomp.lowering.writer import Writer
-from nbcomp.types import contiguous_strides
 
 
 def lower(
@@ -112,10 +111,10 @@ class _Reduce(Rows, Columns):
             self.rows(kept, row)
 
 
-def copy_kernel(node: Node, name: str, strides: tuple[int, ...]) -> Kernel:
-    """Copies a contiguous array into one with these strides (in elements)."""
+def copy_kernel(node: Node, name: str, laid: tuple[int, ...], strides: tuple[int, ...]) -> Kernel:
+    """Copies an array with the strides `laid` (in elements) into one with others."""
     dtype, shape = node.type.dtype, node.shape
-    source = Buffer(f"new_{name}", dtype, shape, contiguous_strides(shape), "input")
+    source = Buffer(f"new_{name}", dtype, shape, laid, "input")
     target = Buffer(name, dtype, shape, strides, "output", aligned=False)
     writer = Writer()
     with writer.loops([AXES[k % 8] for k in range(len(shape))], list(shape)) as index:

@@ -21,6 +21,7 @@ from nbcomp.graph.passes.share import corresponding
 from nbcomp.graph.printer import node_names
 from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.lowering.group import Layouts, Orders, strides_in
+from nbcomp.lowering.in_place import Target, taken, targets
 from nbcomp.lowering.kernels import copy_kernel, lower
 from nbcomp.lowering.written import taken_over, written_loops
 from nbcomp.record import remark
@@ -35,22 +36,25 @@ class Part:
     """One group, lowered: its kernel, and the node whose value lies in each memory of that.
 
     The kernel is None for an operator that a library runs.  layouts: strides in elements of the
-    results that are not in C order, by memory.
+    results that are not in C order, by memory.  over: values in the memory of others, and which.
     """
 
     group: Group
     kernel: Kernel | None
     nodes: dict[str, Node]
     layouts: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    over: dict[Node, Node] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class KernelStep:
-    """Run a kernel; `slot_of` has the slot of each memory its buffers show."""
+    """Run a kernel; `slot_of` has the slot of each memory its buffers show, `changed` those that
+    had values before, which it changes."""
 
     kernel: Kernel
     slot_of: dict[str, int]
     group: Group
+    changed: frozenset[str] = frozenset()
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -79,8 +83,8 @@ class Program:
 
     Slots 0..n-1 are the graph's inputs.  constants: slot → array.  outputs: (slot, type) in order.
     temps: slot → byte offset in an arena of `arena` bytes.  writes: output → slot of the input
-    array that the last steps copy it to; such an output is a temp.  layouts: slot of an output →
-    its strides in elements, where it is not in C order.
+    array that it is in, or that the last steps copy it to: then it is a temp.  layouts: slot of an
+    output → its strides in elements, where it is not in C order.
     """
 
     steps: tuple[KernelStep | LibraryStep, ...]
@@ -139,6 +143,8 @@ def lower_groups(
         if k not in fixed and k not in writes and not graph.users[n]
         if n.op.name != "copy" or k in known_orders  # else in C order whatever it is a copy of
     }
+    over = targets(fused, writes)
+    free |= {n: over[n].order for n in over if n not in free}
     laid: Layouts = {}
     parts: list[Part] = []
     known: dict[str, Part] = {}
@@ -148,7 +154,7 @@ def lower_groups(
             continue
         own = group.kind == "control" and not isinstance(group.nodes[0].op, Loops)
         if group.kind == "library" or own:
-            parts.append(_library(group, names, free))
+            parts.append(_library(group, names, free, over))
             continue
         if group.kind == "control":
             kernel, nodes = written_loops(group)
@@ -157,22 +163,50 @@ def lower_groups(
         lowered = lower(group, names, free, laid)
         pairs = zip(lowered.kernel.buffers, lowered.nodes, strict=True)
         nodes = {b.memory: base_of(n) for b, n in pairs if n is not None}
-        layouts = {
-            b.memory: b.strides
-            for b in lowered.kernel.buffers
-            if b.role == "output" and b.strides != contiguous_strides(b.shape)
-        }
-        laid.update((nodes[memory], strides) for memory, strides in layouts.items())
-        parts.append(Part(group, lowered.kernel, nodes, layouts))
-        known[group.name] = parts[-1]
+        part = _in_place(Part(group, lowered.kernel, nodes), over)
+        assert part.kernel is not None
+        for buffer in part.kernel.buffers:
+            if buffer.role == "output" and buffer.strides != contiguous_strides(buffer.shape):
+                part.layouts[buffer.memory] = laid[part.nodes[buffer.memory]] = buffer.strides
+        parts.append(part)
+        known[group.name] = part
     changed = [(graph.outputs[k], graph.inputs[i]) for k, i in writes.items()]
-    written = [(new, old) for new, old in changed if taken_over(new) is not old]
-    return parts + [_copy_back(new, old, names[old]) for new, old in written]
+    kept = {new: old for part in parts for new, old in part.over.items()}
+    for new, old in changed:
+        if _memory(new, kept) is not old:
+            parts.append(_copy_back(new, old, names[old], laid.get(storage(new))))
+    return parts
 
 
-def _library(group: Group, names: dict[Node, str], free: Orders) -> Part:
+def _memory(node: Node, over: Mapping[Node, Node]) -> Node:
+    """The node whose memory a value is in at first: what it took over, and what that did."""
+    base = storage(node)
+    while (old := over.get(base) or taken_over(base)) is not None:
+        base = storage(old)
+    return base
+
+
+def _in_place(part: Part, over: Mapping[Node, Target]) -> Part:
+    """A part with the values that may be in the memory of what it reads."""
+    for new in part.group.outputs:
+        target = over.get(new)
+        made = taken(part.kernel, part.nodes, new, target) if target and part.kernel else None
+        if target and made:
+            kernel, nodes = made
+            what = f"{new.title} is computed where {target.node.title} lies"
+            remark("applied", "in place", what, new.location)
+            part = replace(part, kernel=kernel, nodes=nodes, over=part.over | {new: target.node})
+    return part
+
+
+def _library(
+    group: Group, names: dict[Node, str], free: Orders, over: Mapping[Node, Target]
+) -> Part:
     """A step that NumPy runs, which writes its result in the order that was asked for."""
     node = group.nodes[0]
+    if node in over:
+        target, name = over[node], names[node]
+        return Part(group, None, {name: node}, {name: target.strides}, {node: target.node})
     order = free.get(node) if isinstance(node.op, Library) and not node.op.brought else None
     if order is None or order == tuple(range(len(order))):
         return Part(group, None, {})
@@ -214,16 +248,17 @@ def _called_again(part: Part, group: Group) -> Part:
     return replace(part, group=group, nodes={m: own[n] for m, n in part.nodes.items()})
 
 
-def _copy_back(node: Node, target: Node, name: str) -> Part:
+def _copy_back(node: Node, target: Node, name: str, laid: tuple[int, ...] | None) -> Part:
     """Copy an output to the caller's array, when all that read the array have run.
 
-    name: of the array, which no other array of the program has.
+    name: of the array, which no other array of the program has.  laid: the output's strides, where
+    it is not in C order.
     """
     strides = element_strides(target) or contiguous_strides(target.shape)
     reason = f"the new content of {target.title} is computed aside and copied there at the end"
     hint = "returning a new array instead of writing to the argument saves the copy"
     remark("missed", "copy", reason, node.location, hint)
-    kernel = copy_kernel(node, name, strides)
+    kernel = copy_kernel(node, name, laid or contiguous_strides(node.shape), strides)
     source, copy = (b.memory for b in kernel.buffers)
     group = Group(kernel.name, "map", (), (), node.shape, (), ())
     return Part(group, kernel, {source: node, copy: target})
@@ -259,7 +294,7 @@ class _Planner:
             self.slot[base] = self.new_slot()
             if position in self.writes:
                 self.sizes[self.slot[base]] = node.type.nbytes
-        self.hand_over()
+        self.hand_over({new: old for part in parts for new, old in part.over.items()})
         outputs = [(self.slot[storage(n)], n.type) for n in self.graph.outputs]
         steps = [self.kernel(p, p.kernel) if p.kernel else self.library(p) for p in parts]
         temps, arena = self.place(steps)
@@ -275,17 +310,17 @@ class _Planner:
             self.layouts,
         )
 
-    def hand_over(self) -> None:
-        """The memory of what loops change is that of their results: one slot for both."""
+    def hand_over(self, over: Mapping[Node, Node]) -> None:
+        """One slot for values that are in the memory of one another."""
         for node in reversed(self.graph.nodes):
-            old = taken_over(node)
-            if old is None:
+            old = _memory(node, over)
+            if old is node or storage(node) is not node:
                 continue
-            if isinstance(old.op, Input):
+            if old not in self.slot:  # the last of those that are in this memory comes first
+                self.slot[old] = self.slot_of(node)
+            elif self.slot.get(node) != self.slot[old]:
                 self.sizes.pop(self.slot.get(node, -1), None)
                 self.slot[node] = self.slot[old]
-            else:
-                self.slot[old] = self.slot_of(node)
 
     def slot_of(self, node: Node) -> int:
         """The slot of a node's memory; a new temp or constant gets one."""
@@ -310,7 +345,8 @@ class _Planner:
             slot_of[buffer.memory] = slot
             if buffer.memory in part.layouts:
                 self.layouts[slot] = part.layouts[buffer.memory]
-        return KernelStep(kernel, slot_of, part.group)
+        changed = frozenset(m for m, n in part.nodes.items() if n in part.over)
+        return KernelStep(kernel, slot_of, part.group, changed)
 
     def library(self, part: Part) -> LibraryStep:
         group = part.group

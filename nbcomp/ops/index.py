@@ -132,20 +132,13 @@ class Scatter(Library, name="scatter"):
 
     def reference(self, *arrays: Any, out: Any = None) -> Any:
         x, value, *indices = arrays
-        key = Gather(self.axes).key(indices)
-        if out is not None and not any(map(np.ndim, indices)):  # one place
-            value = np.array(value)  # which may be in `out`
-            np.copyto(out, x)
-            out[key] = value
-            return out
-        apart = out is not None and not any(np.may_share_memory(out, a) for a in arrays)
-        result = out if apart else np.array(x)
-        if apart:
-            np.copyto(out, x)
-        result[key] = value
-        if out is not None and not apart:
-            np.copyto(out, result)
-        return result
+        if out is None:
+            out = np.array(x)
+        else:
+            value, *indices = (_apart(a, out) for a in (value, *indices))
+            np.copyto(out, x)  # which does nothing where both are one array
+        out[Gather(self.axes).key(indices)] = value
+        return out
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
@@ -155,6 +148,11 @@ class Scatter(Library, name="scatter"):
             place = Gather(axes).reference(x, *indices).shape
             yield Sample(cls(axes), (x, values.ordinary(rng, FLOAT32, place), *indices))
             yield Sample(cls(axes), (x, np.float32(2), *indices))
+
+
+def _apart(array: Any, other: Any) -> Any:
+    """An array, or a copy of one that may share memory with the other."""
+    return np.array(array) if np.may_share_memory(array, other) else array
 
 
 def adjacent(axes: Sequence[int]) -> bool:

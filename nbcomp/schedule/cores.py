@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop import cost
+from nbcomp.loop.dependence import conflict
 from nbcomp.loop.grammar import For, Kernel, Stmt, affine
 from nbcomp.machine import Machine
 from nbcomp.schedule import remarks, steps
 from nbcomp.schedule.decisions import Decide, among, usual
-from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.rewriting import main_loop, noted
 from nbcomp.sizes import Size, hint, is_rest, most
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from nbcomp.loop.dependence import conflict
 from nbcomp.loop.grammar import (
     Affine,
     Alloc,
@@ -37,7 +38,6 @@ from nbcomp.loop.grammar import (
 from nbcomp.machine import Machine
 from nbcomp.record import remark
 from nbcomp.schedule.decisions import Decide, usual
-from nbcomp.schedule.dependence import conflict
 
 
 def spread(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:

@@ -7,7 +7,7 @@ not given the wanted answer, in every element, into memory that held something e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -52,8 +52,12 @@ class Bench:
         for b in task.kernel.buffers:
             if b.memory not in self.arrays:
                 self.arrays[b.memory] = laid_out(b)
-        for name, value in task.given.items():
-            self.arrays[name][...] = value
+        self.give(task.given)
+
+    def give(self, names: Iterable[str]) -> None:
+        """Put into memory what is there before the kernel runs."""
+        for name in names:
+            self.arrays[name][...] = self.task.given[name]
 
     def prepare(self, wanted: Wanted) -> Prepared | str:
         """Compile and check a candidate: why it cannot be used, or what to time."""
@@ -88,6 +92,7 @@ class Bench:
         for name, array in arrays.items():
             if name not in self.task.given:
                 _spoil(array)
+        self.give(self.task.given.keys() & self.task.wanted)
         try:
             run()
         except NbcompError as error:

@@ -74,7 +74,11 @@ def _run(compiled: Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
         wanted = kernel is not None and not kernel.lowered.written and known is None
         slot_of = getattr(part, "slot_of", {})
         places = {b.memory: frame.slots[slot_of[b.memory]] for b in _passed(kernel, wanted)}
-        before = _arrays(kernel.lowered, places, "input") if kernel and wanted else {}
+        before = {}
+        if kernel and wanted:
+            before = _arrays(kernel.lowered, places, "input")
+            there = _arrays(kernel.lowered, places, "output")
+            before |= {name: there[name] for name in getattr(part, "changed", ())}
         for step in runs:
             if status := interpret.prepared(step, frame)():
                 raise NbcompError(f"{step.name} cannot be tuned: it ended with status {status}")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop.dependence import conflict
 from nbcomp.loop.grammar import (
     Affine,
     Alloc,
@@ -30,7 +31,6 @@ from nbcomp.loop.grammar import (
     map_expr,
     map_stmt,
 )
-from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.region import Region, accesses, clipped, settled, used
 from nbcomp.schedule.rewriting import (
     at,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop.dependence import conflict, parting
 from nbcomp.loop.grammar import Affine, Call, For, Kernel, Stmt, bodies, walk
-from nbcomp.schedule.dependence import conflict, parting
 from nbcomp.schedule.rewriting import at, constant_extent, find, loops_around
 from nbcomp.sizes import Size
 

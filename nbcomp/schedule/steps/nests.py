@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop.dependence import conflict
 from nbcomp.loop.grammar import (
     Alloc,
     Apply,
@@ -21,7 +22,6 @@ from nbcomp.loop.grammar import (
     loop_var,
     walk,
 )
-from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.region import settled, upper
 from nbcomp.schedule.rewriting import (
     at,

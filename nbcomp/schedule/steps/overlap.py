@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop.dependence import conflict
 from nbcomp.loop.grammar import (
     Affine,
     Alloc,
@@ -27,7 +28,6 @@ from nbcomp.loop.grammar import (
     values_of,
 )
 from nbcomp.loop.printer import print_expr
-from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.rewriting import (
     find,
     free_name,

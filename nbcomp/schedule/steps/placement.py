@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop.dependence import conflict
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
@@ -28,7 +29,6 @@ from nbcomp.loop.grammar import (
     values_of,
     walk,
 )
-from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.region import accesses, clipped, region, upper
 from nbcomp.schedule.rewriting import at, find, loops_around, nest, stage_of, substitute
 from nbcomp.schedule.steps.memory import buffer_named, stage

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nbcomp.errors import ScheduleError
+from nbcomp.loop.dependence import conflict
 from nbcomp.loop.grammar import Alloc, Buffer, Expr, For, Kernel, Let, Stmt, loop_var, walk
-from nbcomp.schedule.dependence import conflict
 from nbcomp.schedule.region import upper
 from nbcomp.schedule.rewriting import (
     Place,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from nbcomp.errors import ScheduleError
 from nbcomp.loop.cost import extent_of
@@ -26,6 +27,7 @@ from nbcomp.loop.grammar import (
     Store,
     While,
     affine,
+    bodies,
     children,
     exprs_of,
     index_add,
@@ -112,6 +114,58 @@ def _most(loop: For) -> int:
         return ANYWHERE
     last = extent_of(loop) - 1
     return last if isinstance(last, Size) else max(last, 0)  # an open loop may be empty
+
+
+def read_first(stmts: tuple[Stmt, ...], memory: str) -> bool:
+    """Whether every element of a memory that is read has not been written before.
+
+    Then what is read there is what was there at first, and the memory may be that of the input.
+    """
+    reads: list[_Placed] = []
+    writes: list[_Placed] = []
+    for place in _placed(stmts, memory):
+        (reads if place.access.fn is None else writes).append(place)
+    if any(w.access.fn or w.access.spread for w in writes):  # added to, or written by a routine
+        return not reads
+    return not any(_seen(read, write) for read in reads for write in writes)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """An access, the loops around it, and its statement's number in the program's order."""
+
+    access: _Access
+    loops: tuple[For, ...]
+    number: int
+
+
+def _placed(stmts: tuple[Stmt, ...], memory: str) -> Iterator[_Placed]:
+    """All accesses to a memory."""
+    numbers = count()
+
+    def inside(body: tuple[Stmt, ...], loops: tuple[For, ...]) -> Iterator[_Placed]:
+        for stmt in body:
+            number = next(numbers)
+            for access in _accesses(stmt):
+                if access.buffer.memory == memory:
+                    yield _Placed(access, loops, number)
+            for within in bodies(stmt):
+                yield from inside(within, (*loops, stmt) if isinstance(stmt, For) else loops)
+
+    return inside(stmts, ())
+
+
+def _seen(read: _Placed, write: _Placed) -> bool:
+    """Whether a read may come after a write of the same element."""
+    if read.number > write.number:
+        return True
+    for loop, other in zip(read.loops, write.loops, strict=False):
+        if loop is not other:
+            return False
+        reach = {s.var: _most(s) for s in walk(loop.body) if isinstance(s, For)}
+        if not _apart((read.access, write.access), loop.var, reach):
+            return True
+    return False
 
 
 def parting(loop: For) -> str:

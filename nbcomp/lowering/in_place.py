@@ -1,0 +1,225 @@
+"""Results in the memory of an operand: `x *= 2` works on x where it lies.
+
+A value may take over the memory of another that nobody needs any more, if its loops read every
+element before they write to it.  What is known only when a call is made, whether arguments share
+memory, is a guard of the plan.  Knows groups and loops; it must not know slots.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from nbcomp.graph.ir import Node
+from nbcomp.graph.op import Constant, Input, Library, Source, View
+from nbcomp.graph.passes.groups import FusedGraph, Group
+from nbcomp.graph.passes.materialise import element_strides, storage
+from nbcomp.loop.dependence import read_first
+from nbcomp.loop.grammar import (
+    Accumulate,
+    Affine,
+    Block,
+    Buffer,
+    Call,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Stmt,
+    Store,
+    Var,
+    While,
+    buffers_in,
+    walk,
+    with_buffers,
+)
+from nbcomp.types import contiguous_strides
+
+KINDS = ("map", "reduce", "pieces")
+FAILING = ("library", "control")  # kinds of groups that may end a call
+ACTS = (Store, Accumulate, Call)
+UPDATES = ("assign", "scatter")  # most of the result is the first operand
+
+
+@dataclass(frozen=True)
+class Target:
+    """Memory that a value may take over: the node it belongs to, and its strides in elements."""
+
+    node: Node
+    strides: tuple[int, ...]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Its axes, outermost in memory first."""
+        return tuple(sorted(range(len(self.strides)), key=lambda k: -abs(self.strides[k])))
+
+
+def targets(fused: FusedGraph, writes: Mapping[int, int]) -> dict[Node, Target]:
+    """What each value may take over, as far as other groups are concerned.
+
+    writes: outputs (by position) that are the new content of an input (by position).
+    """
+    return dict(_Search(fused, writes).found())
+
+
+class _Search:
+    def __init__(self, fused: FusedGraph, writes: Mapping[int, int]) -> None:
+        self.graph, self.groups = fused.graph, fused.groups
+        self.calls = Counter(g.name for g in fused.groups)
+        self.place = {n: k for k, g in enumerate(fused.groups) for n in g.nodes}
+        self.results = {storage(n) for n in self.graph.outputs}
+        self.written = {
+            storage(self.graph.outputs[k]): self.graph.inputs[i] for k, i in writes.items()
+        }
+        self.arrays = dict(self.written)
+        for node, array in self.written.items():
+            chain = list(_updated(node))
+            if chain[-1] is array:
+                self.arrays |= dict.fromkeys(chain[:-1], array)
+        self.certain = max((k for k, g in enumerate(self.groups) if g.kind in FAILING), default=0)
+
+    def found(self) -> Iterator[tuple[Node, Target]]:
+        """Each value that may take over memory, and which."""
+        for group in self.groups:
+            for node in group.outputs or group.nodes[:1]:
+                old = self.wanted(node)
+                if old is None or not self.free(node, old, group):
+                    continue
+                strides = element_strides(old) or contiguous_strides(old.shape)
+                plain = strides == contiguous_strides(old.shape)
+                alone = node.shape == old.shape and not self.read_elsewhere(node, group)
+                if plain or alone:
+                    own = strides if node.shape == old.shape else contiguous_strides(node.shape)
+                    yield node, Target(old, own)
+
+    def wanted(self, node: Node) -> Node | None:
+        """Whose memory a value should be in: that of what it updates, or the caller's array."""
+        array = self.arrays.get(node)
+        if node.op.name in UPDATES:
+            base = storage(node.inputs[0])
+            if base is array or not isinstance(base.op, View | Input | Constant | Source):
+                return base
+        return array
+
+    def free(self, node: Node, old: Node, group: Group) -> bool:
+        """Whether nobody needs the old value once this group has run."""
+        here = self.place[node]
+        if (node in self.results and node not in self.written) or old in self.results:
+            return False
+        if node.type.dtype != old.type.dtype or node.type.size != old.type.size:
+            return False
+        if self.calls[group.name] > 1 or any(self.place[u] > here for u in self.readers(old)):
+            return False
+        if isinstance(old.op, Input) and here < self.certain:
+            return False  # the call may still fail, and is then run again
+        if group.kind in FAILING:
+            return isinstance(node.op, Library) and node.op.takes_out and not node.op.brought
+        return group.kind in KINDS
+
+    def readers(self, node: Node) -> Iterator[Node]:
+        """Who reads a value, through views and reshapes."""
+        for user in self.graph.users[node]:
+            if isinstance(user.op, View) or user.op.name == "reshape":
+                yield from self.readers(user)
+            elif user in self.place:
+                yield user
+
+    def read_elsewhere(self, node: Node, group: Group) -> bool:
+        inside = set(group.nodes)
+        return any(u not in inside for u in self.readers(node))
+
+
+def _updated(node: Node) -> Iterator[Node]:
+    """A value, what it is an update of, what that is, and so on."""
+    yield node
+    while node.op.name in UPDATES:
+        node = storage(node.inputs[0])
+        yield node
+
+
+def taken(
+    kernel: Kernel, nodes: Mapping[str, Node], new: Node, target: Target
+) -> tuple[Kernel, dict[str, Node]] | None:
+    """A kernel with a result in the memory of what it takes over, and the node of each of its
+    memories; None where it would read what it has overwritten.
+
+    nodes: those of the kernel's memories, before.
+    """
+    out, *others = (b for b in kernel.buffers if nodes.get(b.memory) is new)
+    old = [b for b in kernel.buffers if _is_of(nodes.get(b.memory), target.node)]
+    if others or any(b.alias or b.shape != out.shape or b.strides != target.strides for b in old):
+        return None
+    if any(isinstance(s, Call) for s in walk(kernel.stages)) or _aliased(kernel, (out, *old)):
+        return None
+    name = old[0].name if old else out.name
+    shared = Buffer(name, out.dtype, out.shape, target.strides, "output", aligned=False)
+    gone = {b.name for b in (out, *old)}
+    stages = with_buffers(kernel.stages, lambda b: shared if b.name in gone else b)
+    stages = _without_idle(stages, shared, {})
+    if not read_first(stages, shared.memory):
+        return None
+    touched = {b.name for s in stages for b in buffers_in(s)}
+    buffers = tuple(
+        shared if b.name == out.name else b
+        for b in kernel.buffers
+        if b.name == out.name or (b.name not in gone and b.name in touched)
+    )
+    own = {b.memory: nodes[b.memory] for b in buffers if b is not shared and b.memory in nodes}
+    return replace(kernel, buffers=buffers, stages=stages), own | {name: new}
+
+
+def _is_of(node: Node | None, old: Node) -> bool:
+    return node is not None and storage(node) is old
+
+
+def _aliased(kernel: Kernel, buffers: tuple[Buffer, ...]) -> bool:
+    """Whether the memory of these is also shown in other shapes."""
+    names = {b.name for b in buffers}
+    return any(b.alias in names for b in kernel.buffers)
+
+
+def _without_idle(
+    stmts: tuple[Stmt, ...], buffer: Buffer, values: dict[str, Expr]
+) -> tuple[Stmt, ...]:
+    """Statements but for the stores that leave an element as it is, and loops of nothing else.
+
+    values: what is bound, by name.
+    """
+
+    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return _without_idle(body, buffer, values)
+
+    kept: list[Stmt] = []
+    for stmt in stmts:
+        made = stmt
+        match stmt:
+            case Let():
+                values[stmt.name] = stmt.value
+            case Store() if stmt.buffer == buffer and _is_there(stmt, values):
+                continue
+            case For() | Block() | While():
+                made = replace(stmt, body=inside(stmt.body))
+            case If():
+                made = replace(stmt, yes=inside(stmt.yes), no=inside(stmt.no))
+        if made is stmt or any(isinstance(s, ACTS) for s in walk((made,))):
+            kept.append(made)
+    return tuple(kept)
+
+
+def _is_there(store: Store, values: Mapping[str, Expr]) -> bool:
+    """Whether what is stored is what was loaded from the same place."""
+    value = store.value
+    while isinstance(value, Var) and value.name in values:
+        value = values[value.name]
+    if not isinstance(value, Load) or value.buffer != store.buffer:
+        return False
+    return all(map(_same, value.indices, store.indices))
+
+
+def _same(one: Expr, other: Expr) -> bool:
+    if isinstance(one, Affine) and isinstance(other, Affine):
+        return (one.terms, one.constant) == (other.terms, other.constant)
+    return one is other
