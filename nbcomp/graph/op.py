@@ -14,6 +14,7 @@ family:
     ChannelsLast none        the same of an image whose channels come last
     Recurrence   `step`      a sequence of states, each made from the one before
     Library      none        runs `reference` itself: a visible library call
+    Indexed      none        elements at places that other operands name
     Composite    `expand`    simpler operators
 
 plus `samples` (inputs its tests are generated from) and `numpy` (the NumPy functions it stands for)
@@ -288,6 +289,36 @@ class Library(Op):
     def contiguous(self) -> bool:
         """Whether it takes operands in C order only."""
         return False
+
+
+@dataclass(frozen=True)
+class Indexed(Library):
+    """Elements of the first operand at places that integer operands name, for some of its axes.
+
+    Loops are generated for it, unless only NumPy knows in which order it goes.  assigns: the second
+    operand is assigned there, in a new array.
+    """
+
+    assigns: ClassVar[bool] = False
+    axes: tuple[int, ...] = ()  # ascending
+
+    @property
+    def first(self) -> int:
+        """The axis at which those of the indices are in what is read or assigned."""
+        raise NotImplementedError
+
+    def place_shape(self, x: Node, indices: Sequence[Node]) -> tuple[int, ...]:
+        """The shape of what is read or assigned."""
+        raise NotImplementedError
+
+    def in_loops(self, *inputs: Node) -> bool:
+        """Whether loops are generated for it."""
+        return True
+
+
+def is_indexed(node: Node) -> bool:
+    """Whether loops find the elements, instead of NumPy."""
+    return isinstance(node.op, Indexed) and node.op.in_loops(*node.inputs)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from nbcomp.graph.passes.groups import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.loop.dependence import read_first
 from nbcomp.loop.grammar import (
-    Accumulate,
     Affine,
+    Alloc,
     Block,
     Buffer,
     Call,
@@ -38,9 +38,9 @@ from nbcomp.loop.grammar import (
 )
 from nbcomp.types import contiguous_strides
 
-KINDS = ("map", "reduce", "pieces")
-FAILING = ("library", "control")  # kinds of groups that may end a call
-ACTS = (Store, Accumulate, Call)
+KINDS = ("map", "reduce", "pieces", "indexed")
+FAILING = ("library", "control", "indexed")  # kinds of groups that may end a call
+IDLE = (Let, Alloc, For, If, While, Block)  # statements that by themselves do nothing
 UPDATES = ("assign", "scatter")  # most of the result is the first operand
 
 
@@ -115,7 +115,7 @@ class _Search:
             return False
         if isinstance(old.op, Input) and here < self.certain:
             return False  # the call may still fail, and is then run again
-        if group.kind in FAILING:
+        if group.kind == "library":
             return isinstance(node.op, Library) and node.op.takes_out and not node.op.brought
         return group.kind in KINDS
 
@@ -204,7 +204,7 @@ def _without_idle(
                 made = replace(stmt, body=inside(stmt.body))
             case If():
                 made = replace(stmt, yes=inside(stmt.yes), no=inside(stmt.no))
-        if made is stmt or any(isinstance(s, ACTS) for s in walk((made,))):
+        if made is stmt or any(not isinstance(s, IDLE) for s in walk((made,))):
             kept.append(made)
     return tuple(kept)
 

@@ -26,6 +26,7 @@ from nbcomp.lowering.columns import Columns
 from nbcomp.lowering.contraction import Contraction, is_contraction
 from nbcomp.lowering.convolution import Convolution, is_convolution
 from nbcomp.lowering.group import AXES, GroupLowering, Layouts, Lowered, Orders, strides_in
+from nbcomp.lowering.indexed import Places
 from nbcomp.lowering.maps import Maps
 from nbcomp.lowering.pooling import Channelwise, is_channelwise
 from nbcomp.lowering.recurrence import Steps
@@ -67,6 +68,7 @@ def _kind(group: Group) -> type[GroupLowering]:
         **{"map": _Map, "pieces": _Pieces, "reduce": _Reduce},
         "attention": Attention,
         "recurrence": Steps,
+        "indexed": Places,
     }
     return kinds.get(group.kind, GroupLowering)
 

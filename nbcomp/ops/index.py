@@ -16,7 +16,7 @@ import numpy as np
 
 from nbcomp.errors import Unsupported
 from nbcomp.graph.ir import Node, apply
-from nbcomp.graph.op import Constant, Library, Op, Sample, View, phantom
+from nbcomp.graph.op import Constant, Indexed, Op, Sample, View, phantom
 from nbcomp.ops import values
 from nbcomp.ops.choose import Where
 from nbcomp.ops.move import (
@@ -41,23 +41,29 @@ from nbcomp.types import BOOL, FLOAT32, INT64, TensorType
 
 
 @dataclass(frozen=True)
-class Gather(Library, name="gather"):
+class Gather(Indexed, name="gather"):
     """x[..., i, ...] with integer arrays i on some axes
 
     Operands: x and one index array per axis of `axes` (ascending).  Adjacent axes are replaced in
     place by the axes of the index arrays' broadcast shape, others move that to the front.
     """
 
-    axes: tuple[int, ...]
-
-    takes_out: ClassVar[bool] = True
-
     def infer(self, *types: TensorType) -> TensorType:
         x, *indices = types
+        return TensorType(x.dtype, self._shape(x, indices))
+
+    @property
+    def first(self) -> int:
+        """The first axis of the index arrays' shape."""
+        return self.axes[0] if adjacent(self.axes) else 0
+
+    def _shape(self, x: TensorType, indices: Sequence[TensorType]) -> tuple[int, ...]:
         shape = broadcast_shapes(*(t.shape for t in indices))
         rest = tuple(n for k, n in enumerate(x.shape) if k not in self.axes)
-        first = self.axes[0] if adjacent(self.axes) else 0
-        return TensorType(x.dtype, (*rest[:first], *shape, *rest[first:]))
+        return (*rest[: self.first], *shape, *rest[self.first :])
+
+    def place_shape(self, x: Node, indices: Sequence[Node]) -> tuple[int, ...]:
+        return self._shape(x.type, [i.type for i in indices])
 
     def key(self, indices: Sequence[Any]) -> tuple[Any, ...]:
         """The key, up to the last indexed axis; single places as Python's numbers, which NumPy
@@ -67,26 +73,9 @@ class Gather(Library, name="gather"):
             key[axis] = index if np.ndim(index) else int(index)
         return tuple(key)
 
-    def reference(self, *arrays: Any, out: Any = None) -> Any:
+    def reference(self, *arrays: Any) -> Any:
         x, *indices = arrays
-        x = np.asarray(x)
-        if out is None:
-            return np.array(x[self.key(indices)])
-        if not self._taken(x, *indices, out=out):
-            np.copyto(out, x[self.key(indices)])
-        return out
-
-    def _taken(self, x: Any, index: Any, *more: Any, out: Any) -> bool:
-        """Whether `np.take` has done it: twice as fast as indexing, where it copies nothing else
-        and need not look at each index."""
-        plain = not more and index.size > 1 and x.flags.c_contiguous
-        if not plain or not np.can_cast(index.dtype, np.intp) or np.may_share_memory(x, out):
-            return False
-        n = x.shape[self.axes[0]]
-        if index.min() < -n or index.max() >= n:
-            return False  # indexing raises what is wrong
-        np.take(x, index, self.axes[0], out=out, mode="wrap")
-        return True
+        return np.array(np.asarray(x)[self.key(indices)])
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
@@ -109,16 +98,32 @@ _GATHERS: tuple[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], ...] = (
 
 
 @dataclass(frozen=True)
-class Scatter(Library, name="scatter"):
+class Scatter(Indexed, name="scatter"):
     """x with x[..., i, ...] = value for integer arrays i on some axes: a new array
 
     Operands: x, the value (broadcast to what `Gather` would give) and the index arrays.  Where an
     index occurs twice the last value stays.
     """
 
-    axes: tuple[int, ...]
-
     takes_out: ClassVar[bool] = True
+    assigns: ClassVar[bool] = True
+
+    @property
+    def first(self) -> int:
+        """As of `Gather`."""
+        return Gather(self.axes).first
+
+    def place_shape(self, x: Node, indices: Sequence[Node]) -> tuple[int, ...]:
+        return Gather(self.axes).place_shape(x, indices)
+
+    def in_loops(self, *inputs: Node) -> bool:
+        """Whether the last value for a place is the same one, whatever NumPy's order is: each index
+        array has one axis at most."""
+        x, value, *indices = inputs
+        rank = len(self.place_shape(x, indices))
+        along = (sum(n != 1 for n in i.shape) for i in indices)
+        same = value.type.dtype == x.type.dtype and len(value.shape) <= rank
+        return same and all(n < 2 for n in along)
 
     def infer(self, *types: TensorType) -> TensorType:
         x, value, *indices = types

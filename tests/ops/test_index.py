@@ -306,3 +306,49 @@ def test_indices_out_of_range_are_numpys_errors() -> None:
         with pytest.raises(IndexError, match="out of bounds"):
             take(np.ones((5, 3)), np.array(places))
     np.testing.assert_array_equal(take(np.eye(5), np.array([-5, 4])), np.eye(5)[[0, 4]])
+
+
+def assigned(x: Any, i: Any, v: Any) -> Any:
+    y = x.copy()
+    y[i] = v
+    return y
+
+
+def assigned_across(x: Any, i: Any, v: Any) -> Any:
+    y = x[:, ::2].copy()
+    y[..., i] = v
+    return y
+
+
+def from_itself(x: Any, i: Any, v: Any) -> None:
+    x[i] = x[0] + v
+
+
+def of_views(x: Any, i: Any, v: Any) -> Any:
+    return x[::-1][i[::2]], x.T[i], x[i, i[0]], x[1:][:, i]
+
+
+@pytest.mark.parametrize("function", [assigned, assigned_across, from_itself, of_views])
+@pytest.mark.parametrize(
+    "places",
+    [
+        np.array([3, -1, 3, 0, -2], np.int8),
+        np.array([[1, 2], [2, 1]])[:, ::-1],
+        np.asfortranarray([[1, 2], [3, 1]]),  # goes in an order that NumPy knows
+        np.array([[2], [2]]),
+        np.zeros((0,), np.int64),
+    ],
+    ids=["vector", "view", "Fortran", "column", "none"],
+)
+def test_loops_over_places(function: Any, places: Any) -> None:
+    """Of values for one place the last stays; indices count from either end."""
+    if places.size == 0 and function is of_views:
+        return
+    compiled = nbcomp.jit(function)
+    for dtype in (np.float32, np.int8):
+        got, wanted = (np.arange(64).reshape(8, 8).astype(dtype) for _ in range(2))
+        v = np.arange(places.size).reshape(places.shape).astype(dtype)
+        v = v[..., None] if function in (assigned, from_itself) else v
+        result, expected = compiled(got, places, v), function(wanted, places, v)
+        np.testing.assert_equal(result, expected)
+        np.testing.assert_array_equal(got, wanted)

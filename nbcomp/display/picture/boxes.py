@@ -14,7 +14,7 @@ import numpy as np
 from nbcomp.display.picture.ranks import Point
 from nbcomp.graph.control import Control
 from nbcomp.graph.ir import Graph, Node
-from nbcomp.graph.op import Constant, Contract, Input, Library
+from nbcomp.graph.op import Constant, Contract, Input, Library, is_indexed
 from nbcomp.loop.grammar import Kernel
 from nbcomp.loop.printer import kernel_lines
 from nbcomp.record import Location
@@ -172,7 +172,7 @@ def _is_called(node: Node) -> bool:
     """Whether a library computes it; a product may come to be loops, and then says so."""
     if isinstance(node.op, Contract):
         return not node.op.generated
-    return isinstance(node.op, Library)
+    return isinstance(node.op, Library) and not is_indexed(node)
 
 
 def result_box(number: int, count: int, node: Node) -> Box:

@@ -22,6 +22,7 @@ from nbcomp.graph.op import (
     Reduce,
     View,
     Windowed,
+    is_indexed,
 )
 from nbcomp.graph.passes.groups import Kind
 from nbcomp.graph.passes.materialise import storage
@@ -200,6 +201,8 @@ def _draft(node: Node, bit: int) -> Draft:
     if isinstance(op, Piecewise):
         return Draft("pieces", [node], node.shape, mask=bit)
     kind: Kind = "contract" if isinstance(op, Contract | Windowed) else "library"
+    if is_indexed(node):
+        kind = "indexed"
     if isinstance(op, Control):
         kind = "control"
     if isinstance(op, Recurrence):

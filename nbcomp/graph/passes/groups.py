@@ -11,7 +11,16 @@ from nbcomp.graph.op import Contract, Library, Piecewise, Recurrence, Reduce, Wi
 from nbcomp.record import Remark
 
 Kind = Literal[
-    "map", "reduce", "attention", "pieces", "contract", "bands", "recurrence", "library", "control"
+    "map",
+    "reduce",
+    "attention",
+    "pieces",
+    "contract",
+    "bands",
+    "recurrence",
+    "indexed",
+    "library",
+    "control",
 ]
 
 

@@ -28,6 +28,7 @@ APART = {
     "library": "a library routine works on whole arrays",
     "control": "loops are run as they were written",
     "recurrence": "a loop over steps works on whole arrays",
+    "indexed": "all indices are checked first",
 }
 
 

@@ -20,6 +20,7 @@ from nbcomp.graph.op import (
     Source,
     View,
     Windowed,
+    is_indexed,
 )
 from nbcomp.loop.grammar import Affine, Expr, affine, loop_var
 from nbcomp.loop.library import gemm_layout
@@ -117,6 +118,8 @@ def _whole(node: Node, inputs: tuple[Node, ...]) -> list[bool]:
     """Which inputs must be copied first."""
     if node.op.name == "reshape":
         return [not _contiguous(i) for i in inputs]
+    if is_indexed(node):
+        return [False] * len(inputs)
     if isinstance(node.op, Library) and node.op.contiguous:
         return [not _contiguous(i) for i in inputs]
     if isinstance(node.op, Library | Control):
