@@ -143,6 +143,51 @@ class Pad(Piecewise, name="pad_constant"):
                 yield Sample(cls(before, after), (x, values.ordinary(rng, dtype, ())))
 
 
+Run = tuple[int, int, int]  # places of an axis: the first, the step (1, -1 or 0), and how many
+
+
+@dataclass(frozen=True)
+class Margin(Piecewise, name="margin"):
+    """Runs of places along every axis: an array with margins of its own elements"""
+
+    runs: tuple[tuple[Run, ...], ...]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        shape = tuple(sum(size for _, _, size in axis) for axis in self.runs)
+        return TensorType(types[0].dtype, shape)
+
+    def reference(self, *arrays: Any) -> Any:
+        places = [
+            [first + step * k for first, step, n in axis for k in range(n)] for axis in self.runs
+        ]
+        return np.array(arrays[0][np.ix_(*places)]) if places else np.array(arrays[0])
+
+    def pieces(self, result: TensorType, *operands: TensorType) -> list[Piece]:
+        per_axis = []
+        for axis in self.runs:
+            ends = itertools.accumulate(size for _, _, size in axis)
+            per_axis.append([(end - run[2], run) for end, run in zip(ends, axis, strict=True)])
+        return [
+            Piece(
+                tuple(start for start, _ in box),
+                tuple(size for _, (_, _, size) in box),
+                0,
+                tuple(step for _, (_, step, _) in box),
+                tuple(first for _, (first, _, _) in box),
+                (1,) * len(box),
+            )
+            for box in itertools.product(*per_axis)
+        ]
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
+        edge = ((0, 0, 3), (0, 1, 5), (4, 0, 1))
+        mirrored = ((2, -1, 2), (0, 1, 4), (2, -1, 1))
+        for runs, shape in (((edge,), (5,)), ((edge, mirrored), (5, 4)), ((), ())):
+            for dtype in values.TYPICAL:
+                yield Sample(cls(runs), (values.ordinary(rng, dtype, shape),))
+
+
 @dataclass(frozen=True)
 class Roll(Piecewise, name="roll"):
     """Every axis moved round by a number of places"""

@@ -7,6 +7,7 @@ All are written in views and pieces; differences of neighbours are here too.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from nbcomp.ops.operand import (
     number,
     operand,
 )
-from nbcomp.ops.pieces import Pad, Roll
+from nbcomp.ops.pieces import Margin, Pad, Roll, Run
 from nbcomp.sizes import broadcast_shapes, is_open
 from nbcomp.types import BOOL
 
@@ -197,6 +198,8 @@ def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Node:
 
 # ------------------------------------------------------------------------------------------ margins
 
+BOXES = 3  # for each axis: the array and a margin on either side
+
 
 @traces(np.pad)
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Node:
@@ -210,9 +213,12 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> N
         raise Unsupported(
             f"np.pad with mode={mode!r} is not compiled", hint="use a constant or edge"
         )
-    for axis, (before, after) in enumerate(widths):
-        places = np.pad(np.arange(node.shape[axis]), (before, after), mode=mode)  # type: ignore[call-overload]
-        node = picked(node, axis, places)
+    places = [np.pad(np.arange(n), w, mode=mode) for n, w in zip(node.shape, widths, strict=True)]  # type: ignore[call-overload]
+    every = tuple(tuple(_run(p[a:b]) for a, b in _runs(p)) for p in places)
+    if math.prod(map(len, every)) <= BOXES ** len(every) and node.type.size:
+        return apply(Margin(every), node)
+    for axis, along in enumerate(places):
+        node = picked(node, axis, along)
     return node
 
 
@@ -258,7 +264,12 @@ def _fill(value: Any, node: Node) -> Node:
 
 def picked(node: Node, axis: int, places: Any) -> Node:
     """The elements at these places of an axis, as slices one after another."""
-    parts: list[Node] = []
+    parts = [_part(node, axis, _run(places[a:b])) for a, b in _runs(places)]
+    return joined(parts, axis) if parts else sliced(node, axis, 0, 0)
+
+
+def _runs(places: Any) -> Iterator[tuple[int, int]]:
+    """Where runs of places begin and end: they go up, down or stand still by one."""
     start = 0
     while start < len(places):
         stop = start + 1
@@ -266,19 +277,25 @@ def picked(node: Node, axis: int, places: Any) -> Node:
             step = places[stop] - places[start]
             while stop < len(places) and places[stop] - places[stop - 1] == step and abs(step) <= 1:
                 stop += 1
-        parts.append(_run(node, axis, places[start:stop]))
+        yield start, stop
         start = stop
-    return joined(parts, axis) if parts else sliced(node, axis, 0, 0)
 
 
-def _run(node: Node, axis: int, places: Any) -> Node:
-    """Places that go up, down or stand still by one."""
-    first, last = int(places[0]), int(places[-1])
-    if len(places) > 1 and first == last:
-        shape = (*node.shape[:axis], len(places), *node.shape[axis + 1 :])
+def _run(places: Any) -> Run:
+    """A run of places as its first, its step and how many there are."""
+    step = int(places[1] - places[0]) if len(places) > 1 else 1
+    return int(places[0]), step, len(places)
+
+
+def _part(node: Node, axis: int, run: Run) -> Node:
+    """The elements at a run of places."""
+    first, step, size = run
+    if step == 0:
+        shape = (*node.shape[:axis], size, *node.shape[axis + 1 :])
         return broadcast_to(sliced(node, axis, first, first + 1), shape)
-    if last >= first:
-        return sliced(node, axis, first, last + 1)
+    if step > 0:
+        return sliced(node, axis, first, first + size)
+    last = first - size + 1
     return sliced(node, axis, first, last - 1 if last else None, -1)
 
 
