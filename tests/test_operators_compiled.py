@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbcomp.ops  # noqa: F401  (fills the registry)
-from nbcomp.graph.op import REGISTRY, Library
+from nbcomp.graph.op import REGISTRY, Indexed, Library
 from tests.one_graph import compile_graph, graph_of, ulps
 
 MAX_SAMPLES = 24  # per operator here; `make conformance` takes all
@@ -16,7 +16,8 @@ def _names() -> list[str]:
     return sorted(
         n
         for n, op in REGISTRY.items()
-        if not issubclass(op, Library) and next(op.samples(np.random.default_rng(0)), None)
+        if issubclass(op, Indexed) or not issubclass(op, Library)
+        if next(op.samples(np.random.default_rng(0)), None)
     )
 
 

@@ -108,6 +108,21 @@ def may_raise(source: DType, target: DType) -> bool:
     return target.kind in "iu" and not np.can_cast(source, target, "safe")
 
 
+def check_depth(value: Any, rank: int) -> None:
+    """Raise what NumPy raises for lists deeper than the array that they are assigned to."""
+    if _depth(value) > rank:
+        raise ValueError(
+            "setting an array element with a sequence. The requested array would exceed the "
+            f"maximum number of dimension of {rank}."
+        )
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, list | tuple):
+        return 1 + max(map(_depth, value), default=0)
+    return len(getattr(value, "shape", ()))
+
+
 def check_element(value: Any, shape: tuple[int, ...], dtype: DType) -> None:
     """Let NumPy raise for a value that is no scalar, where one element is to be set."""
     if isinstance(value, list | tuple):

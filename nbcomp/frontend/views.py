@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.converted import check_element, converted
+from nbcomp.frontend.converted import check_depth, check_element, converted
 from nbcomp.frontend.dispatch import adopt, constants, deep, fresh, handles, lower, named
 from nbcomp.frontend.layouts import layout_of, layout_of_item
 from nbcomp.frontend.location import here
@@ -389,7 +389,10 @@ def _setitem(session: Session, x: Tracer, index: Any, value: Any) -> None:
     if type(value) is Selection:
         node = selected(x, value, index)
     elif basic or type(value) in (list, tuple, float, Number):
-        node = assign(read(x), index, converted(session, value, x.dtype))
+        new = converted(session, value, x.dtype)
+        if basic and isinstance(value, list | tuple):
+            check_depth(new, len(x._place.layout[index].shape))
+        node = assign(read(x), index, new)
     else:
         node = assign(read(x), index, lower(session, value))
     x._place.write(named(node, here()))

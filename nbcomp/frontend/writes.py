@@ -72,6 +72,8 @@ for _function, _complaint in WRITERS.items():
 @handles(np.ndarray.fill)
 def _fill(session: Session, x: Tracer, value: Any) -> None:
     x._place.check_writable("assignment destination is read-only")
+    if isinstance(value, list | tuple):
+        raise ValueError("setting an array element with a sequence.")
     x._place.write(assign(read(x), ..., converted(session, value, x.dtype)))
 
 

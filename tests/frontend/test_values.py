@@ -6,6 +6,7 @@ import datetime
 import functools
 import math
 import os
+import re
 import time
 import types
 import uuid
@@ -616,6 +617,27 @@ def test_numbers_in_lists_are_arrays(agree: Agree) -> None:
         )
 
     agree(f, x, 0.1, 3)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3)])
+@pytest.mark.parametrize("value", [[1], [[2]], [[1, 2, 3]]])
+@pytest.mark.parametrize("key", [..., slice(None)], ids=str)
+def test_lists_are_no_deeper_than_what_they_are_assigned_to(
+    key: Any, value: Any, shape: Any
+) -> None:
+    def f(x: Any) -> None:
+        x[key] = value
+
+    wanted, got = np.zeros(shape), np.zeros(shape)
+    try:
+        f(wanted)
+    except (ValueError, IndexError) as error:
+        message = re.escape(str(error)) if "sequence" in str(error) else None
+        with pytest.raises(type(error), match=message):
+            capture(f, (got,), {})
+        return
+    run(capture(f, (got,), {}), got)
+    np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint64, np.float32, np.bool_])
