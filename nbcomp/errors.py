@@ -6,12 +6,14 @@ the excerpt with its caret comes first and the message last, as Python does it. 
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import TracebackType
+import os
+from types import FrameType, TracebackType
 
 from nbcomp.record import Location
 
-PACKAGE = str(Path(__file__).parent)
+PACKAGE = os.path.join(os.path.dirname(__file__), "")  # no other's that begins with its name
+STANDARD = os.path.join(os.path.dirname(os.__file__), "")
+INSTALLED = (os.path.join(STANDARD, "site-packages"), os.path.join(STANDARD, "dist-packages"))
 
 
 def an(word: str) -> str:
@@ -75,13 +77,26 @@ def leave_users_frames(error: BaseException) -> None:
 
 
 def users_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this package, unless all are wanted."""
-    kept = []
+    """A traceback without the frames of this package and of what it runs, unless all are wanted."""
+    kept, own = [], False
     while traceback is not None:
-        if Frames.all or not traceback.tb_frame.f_code.co_filename.startswith(PACKAGE):
+        own = _is_own(traceback.tb_frame) or (own and _is_standard(traceback.tb_frame))
+        if Frames.all or not own:
             kept.append(traceback)
         traceback = traceback.tb_next
     trimmed: TracebackType | None = None
     for t in reversed(kept):
         trimmed = TracebackType(trimmed, t.tb_frame, t.tb_lasti, t.tb_lineno)
     return trimmed
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Of this package, or written by it: what data classes generate has no file."""
+    name = str(frame.f_globals.get("__name__"))
+    return frame.f_code.co_filename.startswith(PACKAGE) or name.startswith(f"{__package__}.")
+
+
+def _is_standard(frame: FrameType) -> bool:
+    """Of Python's own library."""
+    file = frame.f_code.co_filename
+    return file.startswith(STANDARD) and not file.startswith(INSTALLED)

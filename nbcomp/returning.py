@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from nbcomp.errors import leave_users_frames
 from nbcomp.frontend.rebuilding import rebuilder
 from nbcomp.frontend.result import Out, Own, Record, Tree, ViewOf
 from nbcomp.frontend.trace import Capture
@@ -43,7 +44,11 @@ class Finish:
         return rebuilder(self.tree)
 
     def __call__(self, outputs: tuple[Any, ...]) -> Any:
-        return self._put_together(outputs)
+        try:
+            return self._put_together(outputs)
+        except BaseException as error:  # an interrupt of the machine code is noticed here
+            leave_users_frames(error)
+            raise
 
 
 def results_of(captured: Capture) -> Results | None:

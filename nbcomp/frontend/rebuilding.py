@@ -31,7 +31,7 @@ class _Writer:
     """Writes an expression; what it refers to is in `known` by name."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Any] = {}
+        self.known: dict[str, Any] = {"__name__": __name__}
         self.uses: Counter[int] = Counter()
         self.deepest = 0
         self._named: dict[int, str] = {}

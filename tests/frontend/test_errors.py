@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 import nbcomp
-from nbcomp.errors import CaptureError, NbcompError, Unsupported
+from nbcomp.errors import PACKAGE, CaptureError, NbcompError, Unsupported, users_frames
 from nbcomp.frontend.trace import capture
 
 X = np.linspace(-2, 3, 12).reshape(3, 4)
@@ -566,3 +568,27 @@ def test_pow_of_three_arguments() -> None:
         np.testing.assert_array_equal(make(f)(3, np.ones(4)), np.full(4, 5.0))
     with pytest.raises(TypeError, match="unsupported operand"):
         nbcomp.compile(lambda x: pow(x, 5, 7), np.ones(3))
+
+
+READ = "def read(text):\n    return json.loads(text)\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "module", "kept"),
+    [
+        (f"{PACKAGE}reading.py", "nbcomp.reading", []),
+        ("<string>", "nbcomp.reading", []),
+        (f"{PACKAGE[:-1]}_of_a_user/reading.py", "nbcomp_of_a_user.reading", ["read", "loads"]),
+        ("<cell>", "__main__", ["read", "loads"]),
+    ],
+)
+def test_what_the_compiler_runs_is_no_frame_of_the_users(
+    file: str, module: str, kept: list[str]
+) -> None:
+    """Nor is what it generates; what another package or the user runs is."""
+    names = {"json": json, "__name__": module}
+    exec(compile(READ, file, "exec"), names)
+    with pytest.raises(json.JSONDecodeError) as raised:
+        names["read"]("{")  # type: ignore[operator]
+    frames = traceback.extract_tb(users_frames(raised.value.__traceback__))
+    assert [f.name for f in frames][1:3] == kept
