@@ -142,7 +142,7 @@ def leveled(words: list[str]) -> tuple[str, str]:
     return " ".join(words), LEVELS[0]
 
 
-SHOW_HELP = f"sections of the report: {','.join(SECTIONS)}"
+SHOW_HELP = f"sections of the report, such as speed,graph: {', '.join(SECTIONS)}"
 
 
 def _with_origin(report: Report, call: Call) -> Report:

@@ -157,7 +157,11 @@ def test_options_are_completed(data: Any) -> None:
     assert completions(data, "%%compile --s") == ["--script", "--seconds", "--show", "--sizes"]
     assert completions(data, "%%compile --no") == ["--no-bench"]
     assert completions(data, "%ir f l") == ["llvm", "loop"]
-    assert "--sizes" in completions(data, "%bench f(x) --")
+    for line in ("%bench f(x) --", "%tune --", "%cpus f(x) --", "%%schedule f(x) --"):
+        assert "--seconds" in completions(data, line)
+    assert completions(data, "%%compile --show pas") == ["passes"]
+    assert completions(data, "%bench f(x) --show graph,k") == ["kernels"]
+    assert completions(data, "%compile f(x) --precision ") == ["bf16"]
     assert "print" in completions(data, "%%compile --no-bench\npri")
     assert "scale" not in completions(data, "%%compile --no-bench\n--s")
 
