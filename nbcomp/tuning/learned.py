@@ -4,6 +4,10 @@ They learn ranks, since the order of candidates is what a search asks for: of sh
 many times the default's would be all there is to learn.  The process (`process`) ranks better after
 few measurements, the trees after many; what they say together is better than either.
 
+A search measures what is good, and of the rest little.  So they learn by how much a rank differs
+from what the estimate of the loops lets expect, where there is one: what is unlike all that was
+measured is believed to be as it was estimated.
+
 The trees are LightGBM's (Ke et al., "LightGBM: a highly efficient gradient boosting decision tree",
 NIPS 2017): docs/tuning.md says why.  It is imported when it is first needed; where it is not
 installed the process answers alone.
@@ -26,6 +30,8 @@ from nbcomp.tuning.process import Array, Process
 ROUNDS = 80
 FEWEST = 12  # measurements from which a model is worth asking
 FOLDS = 5
+ESTIMATE = "estimated seconds"  # among what is known: the logarithm (`features`)
+BELIEF = 0.1  # of all ranks, for what is estimated to take twice as long
 # Of what was tried (benchmarks.tuning's kernels, 120 trials each, five-fold) these ranked best.
 PARAMETERS = {
     "objective": "regression",
@@ -92,12 +98,12 @@ class Learned:
             return
         self.names = list(dict.fromkeys(name for k in known for name in k))
         with one_thread():
-            self._learn(self._rows(known), relative_ranks(shares))
+            self._learn(self._rows(known), relative_ranks(shares) - _expected(known))
 
     def predict(self, known: Sequence[Known]) -> Array:
         """The ranks that are expected."""
         with one_thread():
-            return self._said(self._rows(known))
+            return self._said(self._rows(known)) + _expected(known)
 
     def foretold(self, known: Sequence[Known], shares: Sequence[float]) -> Array | None:
         """What a model says of measurements that it has not seen: of each fifth, a model of the
@@ -105,14 +111,15 @@ class Learned:
         if len(shares) < 2 * FEWEST:
             return None
         self.names = list(dict.fromkeys(name for k in known for name in k))
-        rows, targets = self._rows(known), relative_ranks(shares)
+        rows, expected = self._rows(known), _expected(known)
+        targets = relative_ranks(shares) - expected
         fold = np.random.default_rng(0).permutation(len(targets)) % FOLDS
         said = np.zeros(len(targets))
         with one_thread():
             for k in range(FOLDS):
                 self._learn(rows[fold != k], targets[fold != k])
                 said[fold == k] = self._said(rows[fold == k])
-        return said
+        return said + expected
 
     def _learn(self, rows: Array, targets: Array) -> None:
         self.process.fit(rows, targets)
@@ -136,6 +143,11 @@ class Learned:
         if isinstance(value, str):
             return float(self.words.setdefault(value, len(self.words)))
         return float(value)
+
+
+def _expected(known: Sequence[Known]) -> Array:
+    """What the estimates let expect of ranks, but for a constant."""
+    return np.array([BELIEF * float(k.get(ESTIMATE, 0.0)) for k in known])
 
 
 def rank_correlation(one: Any, other: Any) -> float:

@@ -18,7 +18,7 @@ from nbcomp.schedule.language import parse
 from nbcomp.tuning import learned
 from nbcomp.tuning.analytic import estimate
 from nbcomp.tuning.findings import differences_of, findings_of, without
-from nbcomp.tuning.learned import Learned, order_beyond, rank_correlation
+from nbcomp.tuning.learned import ESTIMATE, Learned, order_beyond, rank_correlation
 from nbcomp.tuning.process import Process
 from nbcomp.tuning.runner import Outcome
 from nbcomp.tuning.search import Search, Trial
@@ -141,6 +141,17 @@ def test_the_model_learns_the_order() -> None:
     assert not model.ready
     model.fit(drawn[:100], shares[:100])
     assert rank_correlation(model.predict(drawn[100:]), shares[100:]) > 0.7
+
+
+def test_what_is_unlike_all_that_was_measured_is_believed_as_estimated() -> None:
+    rng = np.random.default_rng(5)
+    near = [{ESTIMATE: 10.0, "rows": int(r)} for r in rng.integers(1, 9, 60)]
+    model = Learned()
+    model.fit(near, [1 + 0.01 * k["rows"] for k in near])
+    far = [{ESTIMATE: 10.0 + e, "rows": 4} for e in (0, 1, 3, 6)]
+    assert rank_correlation(model.predict(far), range(4)) == 1.0
+    alike = [{ESTIMATE: 10.0, "rows": r} for r in (2, 4, 8)]
+    assert rank_correlation(model.predict(alike), range(3)) == 1.0
 
 
 def test_rank_correlation_is_spearmans() -> None:
