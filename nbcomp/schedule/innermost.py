@@ -5,6 +5,8 @@ Steps of the default schedule (`default`).  Knows loops and the width of vectors
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nbcomp.errors import ScheduleError
 from nbcomp.loop import cost
 from nbcomp.loop.grammar import (
@@ -29,6 +31,7 @@ from nbcomp.sizes import Size, hint
 
 VECTORS = (1, 2, 3, 4, 6, 8, 12, 16)  # in flight
 FEW = 64  # iterations of a loop that may be over before its vectors pay
+RARE, PAIR = 0.04, 2  # of a kernel's work: loops with less have so many vectors in flight at most
 
 
 def unroll(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
@@ -112,7 +115,13 @@ def _scatters(loop: For) -> bool:
 
 
 def interleave(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kernel:
-    """Keep several vectors in flight: enough to hide the latency of sums, few in long bodies."""
+    """Keep several vectors in flight: enough to hide the latency of sums, few in long bodies.
+
+    Where a kernel spends next to no time (what goes before rows that overlap, and after them) two
+    are enough: more would only be more code.
+    """
+    work = _work(kernel.stages, 1.0)
+    whole_work = sum(hint(cost.of_stmt(s).instructions) for s in kernel.stages)
     for loop in walk(kernel.stages):
         if not isinstance(loop, For) or loop.kind != "vector" or loop.unroll > 1:
             continue
@@ -121,14 +130,31 @@ def interleave(kernel: Kernel, machine: Machine, decide: Decide = usual) -> Kern
         whole = cost.extent_of(loop) // lanes_of(loop, machine.vector_bytes)
         if not isinstance(whole, Size) and whole < 2:
             continue  # there is one, and perhaps a part of another
-        counts = among(_in_flight(loop), VECTORS, max(hint(whole), 1))
-        count = decide(f"vectors of {loop.var}", _in_flight(loop), counts)
+        count = _in_flight(loop)
+        if work[loop.var] < RARE * whole_work:
+            count = min(count, PAIR)
+        else:
+            counts = among(count, VECTORS, max(hint(whole), 1))
+            count = decide(f"vectors of {loop.var}", count, counts)
         if count == 1:
             continue
         kernel = steps.interleave(kernel, loop.var, count)
         remarks.interleaved(kernel, loop, count, machine)
         kernel = noted(kernel, f'interleave("{loop.var}", {count})')
     return kernel
+
+
+def _work(body: Iterable[Stmt], times: float) -> dict[str, float]:
+    """Instructions of each loop, for all the rounds of those around it."""
+    found: dict[str, float] = {}
+    for stmt in body:
+        rounds = times
+        if isinstance(stmt, For):
+            found[stmt.var] = times * hint(cost.of_stmt(stmt).instructions)
+            rounds *= hint(cost.extent_of(stmt))
+        for inner in bodies(stmt):
+            found |= _work(inner, rounds)
+    return found
 
 
 def _in_flight(loop: For) -> int:
