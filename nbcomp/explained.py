@@ -102,7 +102,7 @@ def explained(function: Any) -> Explained:
         remarks += _through_python(function.variants[-1])
     for contest in function.contests.lost:
         reason = f"such calls run in Python, which is faster: {contest}"
-        remarks.append(Remark("missed", "python", reason, hint=FEWER))
+        remarks.append(Remark("missed", "python", reason, hint=FEWER if parts else ""))
     for reason in function.fallbacks:
         remarks.append(Remark("missed", "numpy", reason.message, reason.location, reason.hint))
     remarks = list(dict.fromkeys(remarks))

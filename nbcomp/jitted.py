@@ -14,7 +14,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -44,6 +44,7 @@ from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, signature_of
 from nbcomp.frontend.trace import capture as capture_by_tracing
 from nbcomp.frontend.unrolled import LongLoop
+from nbcomp.graph.control import Loops
 from nbcomp.openings import (
     OpenLengths,
     examples,
@@ -66,7 +67,16 @@ from nbcomp.record import Location, Remark
 from nbcomp.runtime import interpret, validity
 from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction, as_called
-from nbcomp.runtime.plan import WHOLE, Plan
+from nbcomp.runtime.plan import (
+    WHOLE,
+    Guard,
+    HostStep,
+    ObjectGuard,
+    Plan,
+    Source,
+    guards_of,
+    handed_on,
+)
 from nbcomp.types import TensorType
 from nbcomp.wrapped import (
     NOTHING,
@@ -119,7 +129,7 @@ class Jit(Callable):
         self._settling: list[Compiled] = []  # variants that the entry takes length by length
         self._settled: list[tuple[Compiled, Plan]] = []
         self.parts: Parts | None = None
-        self.contests = Contests()  # between the parts and Python
+        self.contests = Contests()  # between what is compiled and Python
         self._places: Places = {}
         self._refused: set[Any] = set()
         self._said: set[Break] = set()
@@ -420,7 +430,7 @@ class Jit(Callable):
         self.parts = None
         if self._watcher is None:
             self._native.connect(self)
-        self._refused.add(_call_key(args, kwargs))
+        self._refuse(args, kwargs)
         self._warn(parts.first_reason(), "")
 
     def _say(self, parts: Parts) -> None:
@@ -629,6 +639,9 @@ class Jit(Callable):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
+        contest = self.contests.kinds.get(variant)
+        if contest is not None and contest.winner is not Way.COMPILED:
+            return self._contested(contest, variant, args, kwargs)
         if variant in self._settling:
             self._settle(variant, values)
         try:
@@ -638,9 +651,54 @@ class Jit(Callable):
         return self.failed(args, variant.plan, step, status, kwargs)
 
     def _add(self, made: Compiled) -> None:
-        """Let the native entry take a variant, if it can; else its lengths, one after another."""
+        """Let the native entry take a variant, if it can; else its lengths, one after another.
+
+        One that calls NumPy between its kernels is held against Python first.
+        """
+        if _may_be_slower(made):
+            contest = self.contests.of(made)
+            if contest is not None and contest.winner is not Way.COMPILED:
+                return
         if _native(made) and not self._native.add(made.plan):
             self._settling.append(made)
+
+    def _contested(
+        self, contest: Contest, variant: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A call of a variant that Python may be faster than."""
+        way = contest.turn
+        start = self.contests.clock()
+        if way is Way.PYTHON:
+            result = self._python(*args, **kwargs)
+        else:
+            try:
+                result = variant.entry(*args, **kwargs)
+            except interpret.StepFailed as error:
+                return self.failed(args, variant.plan, error.step, error.status, kwargs)
+        if contest.winner is None and contest.took(way, self.contests.clock() - start):
+            if contest.winner is Way.COMPILED:
+                self._add(variant)
+            else:
+                if variant.plan.open is None:
+                    self._leave_to_python(variant.plan.guards)
+                self._decided(contest)
+        return result
+
+    def _leave_to_python(self, guards: tuple[Guard, ...]) -> None:
+        """Let the native entry hand the calls that these guards hold for to Python."""
+        signature = with_types(self.__wrapped__)
+        if signature is not None and _all_positional(signature):
+            count = len(signature.parameters)
+            self._native.add(handed_on(guards, count, self._in_python))
+
+    def _in_python(self, values: tuple[Any, ...]) -> Any:
+        """The call with these arguments."""
+        __tracebackhide__ = True
+        try:
+            return self._python(*values)
+        except BaseException as error:
+            leave_users_frames(error)
+            raise
 
     def _settle(self, variant: Compiled, values: Sequence[Any]) -> None:
         """Let the native entry take these lengths of a variant, and forget those of long ago."""
@@ -654,6 +712,7 @@ class Jit(Callable):
     def _forget(self, variant: Compiled) -> None:
         """The native entry takes nothing of a variant any more."""
         self._native.remove(variant.plan)
+        self.contests.kinds.pop(variant, None)
         if variant in self._settling:
             self._settling.remove(variant)
         for entry in [e for e in self._settled if e[0] is variant]:
@@ -682,9 +741,18 @@ class Jit(Callable):
     def _in_numpy(
         self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        self._refused.add(key)
+        self._refuse(args, kwargs)
         self._warn(reason, "")
         return self._python(*args, **kwargs)
+
+    def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Calls of these types are Python's from now on."""
+        self._refused.add(_call_key(args, kwargs))
+        signature = with_types(self.__wrapped__)
+        complete = signature is not None and len(signature.parameters) == len(args)
+        guards = guards_of(args) if complete and not kwargs else None
+        if guards is not None:
+            self._leave_to_python((*guards, *_same_code(self.__wrapped__)))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a method: bound to its instance like a function."""
@@ -722,11 +790,32 @@ def _native(compiled: Compiled) -> bool:
     return compiled.plain
 
 
+def _may_be_slower(compiled: Compiled) -> bool:
+    """Whether it may be slower than Python: it leaves work to NumPy.  Loops over elements never
+    are."""
+    loops = any(isinstance(n.op, Loops) for n in compiled.captured.nodes)
+    return not loops and any(isinstance(s, HostStep) for s in compiled.plan.steps)
+
+
+def _all_positional(signature: inspect.Signature) -> bool:
+    """Whether all parameters can be given by their position, each one."""
+    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return all(p.kind in positional for p in signature.parameters.values())
+
+
 def _definition(function: Any) -> tuple[int, ...]:
     """Which code and defaults a function has."""
     python: Any = parted(function) or function
     names = ("__code__", "__defaults__", "__kwdefaults__")
     return tuple(id(getattr(python, name, None)) for name in names)
+
+
+def _same_code(function: Any) -> Iterator[Guard]:
+    """That a function has the code it has now."""
+    python: Any = parted(function) or function
+    if hasattr(python, "__code__"):
+        place = Source("object", name_of(python), python, (("attr", "__code__"),))
+        yield ObjectGuard(place, python.__code__)
 
 
 def _unknown_version() -> Remark:

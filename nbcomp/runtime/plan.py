@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from nbcomp.conditions import Conditions
 from nbcomp.sizes import Symbol
@@ -317,3 +319,28 @@ class Plan:
         _, index, axis = next(entry for entry in self.open.lengths if entry[0] == symbol)
         where = self.guards[index].source.describe()
         return where if axis == WHOLE else f"the length of axis {axis} of {where}"
+
+
+Handed = Callable[[tuple[Any, ...]], Any]
+
+
+def handed_on(guards: tuple[Guard, ...], positional: int, function: Handed) -> Plan:
+    """For calls that these guards hold for: gives what `function` does with their arguments."""
+    given = tuple(Given(Source("argument", k)) for k in range(positional))
+    slots = sum(isinstance(g, ArrayGuard | ScalarGuard) for g in guards)
+    return Plan(guards, positional, slots, given, (), single=False, finish=function)
+
+
+def guards_of(values: Sequence[Any]) -> tuple[Guard, ...] | None:
+    """For arrays, numbers and None in a call: that others are of the same types and shapes.  None
+    if there is anything else."""
+    found: list[Guard] = []
+    for k, value in enumerate(values):
+        source, slot = Source("argument", k), len(found)
+        if type(value) is np.ndarray and value.dtype.isnative and value.flags.aligned:
+            found.append(ArrayGuard(source, value.dtype, value.shape, value.strides, slot))
+        elif type(value) in (int, float, bool):
+            found.append(ScalarGuard(source, type(value), slot))
+        else:
+            return None
+    return tuple(found)

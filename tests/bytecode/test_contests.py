@@ -162,3 +162,57 @@ def test_new_code_of_a_function_begins_anew(rng: np.random.Generator) -> None:
     x = rng.random(5)
     np.testing.assert_allclose(fast(x), np.cos(x))
     assert not fast.contests.lost
+
+
+def sorted_sum(x: Any, k: int = 2) -> Any:
+    return np.sort(x) * k + x
+
+
+@pytest.mark.parametrize("compile", [nbcomp.jit, nbcomp.script])
+def test_whole_calls_that_leave_work_to_numpy(compile: Any, rng: np.random.Generator) -> None:
+    for python, winner in ((1e-5, Way.PYTHON), (3e-5, Way.COMPILED)):
+        fast = compile(sorted_sum)
+        Clock(fast, {Way.COMPILED: 2e-5, Way.PYTHON: python})
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for _ in range(12):
+                x = rng.random(7)
+                np.testing.assert_array_equal(fast(x, k=3), sorted_sum(x, 3))
+                np.testing.assert_array_equal(fast(x), sorted_sum(x))
+                np.testing.assert_array_equal(fast(-x, 2), sorted_sum(-x))
+        assert {c.winner for c in fast.contests.kinds.values()} == {winner}
+        assert len(said) == (winner is Way.PYTHON)
+        assert ("such calls run in Python" in str(fast.explain())) == (winner is Way.PYTHON)
+        slow_path_calls = watched(fast)
+        for _ in range(3):
+            np.testing.assert_array_equal(fast(x, 2), sorted_sum(x))
+        assert not slow_path_calls  # the native entry takes them, or hands them on
+
+
+def watched(fast: Any) -> list[Any]:
+    """The calls from now on that the native entry does not take."""
+    seen: list[Any] = []
+    fast._find = lambda *args: seen.append(args)
+    return seen
+
+
+def test_what_is_all_native_is_not_tried_in_python(rng: np.random.Generator) -> None:
+    fast = nbcomp.jit(lambda x: np.sin(x) + x.sum())
+    fast(rng.random(5))
+    assert not fast.contests.kinds
+
+
+def test_refused_calls_are_handed_on() -> None:
+    def transformed(x: Any) -> Any:
+        return np.fft.rfft(x)
+
+    fast, x = nbcomp.jit(transformed), np.arange(8.0)
+    with pytest.warns(nbcomp.NumpyFallback):
+        fast(x)
+    seen = watched(fast)
+    np.testing.assert_array_equal(fast(x), transformed(x))
+    assert not seen
+    del fast._find
+    transformed.__code__ = (lambda x: np.sin(x)).__code__
+    np.testing.assert_allclose(fast(x), np.sin(x))
+    assert fast.variants
