@@ -7,14 +7,14 @@ memory, is a guard of the plan.  Knows groups and loops; it must not know slots.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Constant, Input, Library, Source, View
+from nbcomp.graph.op import Constant, Input, Library, Source, View, is_kept
 from nbcomp.graph.passes.groups import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
+from nbcomp.graph.passes.share import corresponding
 from nbcomp.loop.dependence import read_first
 from nbcomp.loop.grammar import (
     Affine,
@@ -57,18 +57,25 @@ class Target:
         return tuple(sorted(range(len(self.strides)), key=lambda k: -abs(self.strides[k])))
 
 
-def targets(fused: FusedGraph, writes: Mapping[int, int]) -> dict[Node, Target]:
+def targets(
+    fused: FusedGraph, writes: Mapping[int, int], turned: Container[Node]
+) -> dict[Node, Target]:
     """What each value may take over, as far as other groups are concerned.
 
-    writes: outputs (by position) that are the new content of an input (by position).
+    writes: outputs (by position) that are the new content of an input (by position).  turned:
+    values that are wanted in another order than C.
     """
-    return dict(_Search(fused, writes).found())
+    search = _Search(fused, writes, turned)
+    search.run()
+    return search.found
 
 
 class _Search:
-    def __init__(self, fused: FusedGraph, writes: Mapping[int, int]) -> None:
-        self.graph, self.groups = fused.graph, fused.groups
-        self.calls = Counter(g.name for g in fused.groups)
+    def __init__(
+        self, fused: FusedGraph, writes: Mapping[int, int], turned: Container[Node]
+    ) -> None:
+        self.graph, self.groups, self.turned = fused.graph, fused.groups, turned
+        self.found: dict[Node, Target] = {}
         self.place = {n: k for k, g in enumerate(fused.groups) for n in g.nodes}
         self.results = {storage(n) for n in self.graph.outputs}
         self.written = {
@@ -81,8 +88,8 @@ class _Search:
                 self.arrays |= dict.fromkeys(chain[:-1], array)
         self.certain = max((k for k, g in enumerate(self.groups) if g.kind in FAILING), default=0)
 
-    def found(self) -> Iterator[tuple[Node, Target]]:
-        """Each value that may take over memory, and which."""
+    def run(self) -> None:
+        """Find each value that may take over memory, and which."""
         for group in self.groups:
             for node in group.outputs or group.nodes[:1]:
                 old = self.wanted(node)
@@ -93,7 +100,34 @@ class _Search:
                 alone = node.shape == old.shape and not self.read_elsewhere(node, group)
                 if plain or alone:
                     own = strides if node.shape == old.shape else contiguous_strides(node.shape)
-                    yield node, Target(old, own)
+                    self.found[node] = Target(old, own)
+        calls: dict[str, list[Group]] = {}
+        for group in self.groups:
+            calls.setdefault(group.name, []).append(group)
+        for same in calls.values():
+            if len(same) > 1:
+                self.agree(same)
+
+    def agree(self, groups: Sequence[Group]) -> None:
+        """Keep what all calls of one kernel may take over."""
+        first, *others = groups
+        matches = [corresponding(group, first) for group in others]
+        for node in first.outputs:
+            target = self.found.get(node)
+            if target is None or not all(self.like(target, node, own) for own in matches):
+                for own in ({node: node}, *matches):
+                    self.found.pop(own[node], None)
+
+    def like(self, target: Target, node: Node, own: Mapping[Node, Node]) -> bool:
+        """Whether another call takes over what corresponds to the target of the first.
+
+        own: for each node of the first call that of the other.
+        """
+        other = self.found.get(own[node])
+        if other is None or other.strides != target.strides:
+            return False
+        read = {own[n] for n in own if storage(n) is target.node}
+        return {n for n in own.values() if storage(n) is other.node} == read
 
     def wanted(self, node: Node) -> Node | None:
         """Whose memory a value should be in: that of what it updates, or the caller's array."""
@@ -107,17 +141,26 @@ class _Search:
     def free(self, node: Node, old: Node, group: Group) -> bool:
         """Whether nobody needs the old value once this group has run."""
         here = self.place[node]
-        if (node in self.results and node not in self.written) or old in self.results:
+        if old in self.results or self.place.get(old) == here or is_kept(old.op, old.inputs):
+            return False
+        own = node in self.results and node not in self.written  # it needs memory of its own
+        if own and (node in self.turned or isinstance(self.root(old).op, Input)):
             return False
         if node.type.dtype != old.type.dtype or node.type.size != old.type.size:
             return False
-        if self.calls[group.name] > 1 or any(self.place[u] > here for u in self.readers(old)):
+        if any(self.place[u] > here for u in self.readers(old)):
             return False
         if isinstance(old.op, Input) and here < self.certain:
             return False  # the call may still fail, and is then run again
         if group.kind == "library":
             return isinstance(node.op, Library) and node.op.takes_out and not node.op.brought
         return group.kind in KINDS
+
+    def root(self, node: Node) -> Node:
+        """The value that a memory has at first."""
+        while node in self.found:
+            node = self.found[node].node
+        return node
 
     def readers(self, node: Node) -> Iterator[Node]:
         """Who reads a value, through views and reshapes."""

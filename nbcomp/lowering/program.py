@@ -143,14 +143,14 @@ def lower_groups(
         if k not in fixed and k not in writes and not graph.users[n]
         if n.op.name != "copy" or k in known_orders  # else in C order whatever it is a copy of
     }
-    over = targets(fused, writes)
+    over = targets(fused, writes, {n for n, order in free.items() if _is_turned(order)})
     free |= {n: over[n].order for n in over if n not in free}
     laid: Layouts = {}
     parts: list[Part] = []
     known: dict[str, Part] = {}
     for group in fused.groups:
         if group.name in known:
-            parts.append(_called_again(known[group.name], group))
+            parts.append(_called_again(known[group.name], group, over))
             continue
         own = group.kind == "control" and not isinstance(group.nodes[0].op, Loops)
         if group.kind == "library" or own:
@@ -242,10 +242,17 @@ def _read_anyhow(fused: FusedGraph) -> Iterator[Node]:
             yield from (n for n in group.outputs if n not in results and by_strides(n))
 
 
-def _called_again(part: Part, group: Group) -> Part:
+def _is_turned(order: tuple[int, ...] | None) -> bool:
+    return order is not None and order != tuple(range(len(order)))
+
+
+def _called_again(part: Part, group: Group, over: Mapping[Node, Target]) -> Part:
     """The kernel of another group, for the values of this one (`graph.passes.share`)."""
     own = corresponding(group, part.group)
-    return replace(part, group=group, nodes={m: own[n] for m, n in part.nodes.items()})
+    nodes = {m: own[n] for m, n in part.nodes.items()}
+    return replace(
+        part, group=group, nodes=nodes, over={own[n]: over[own[n]].node for n in part.over}
+    )
 
 
 def _copy_back(node: Node, target: Node, name: str, laid: tuple[int, ...] | None) -> Part:

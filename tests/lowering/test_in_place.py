@@ -52,6 +52,14 @@ def after_a_call(x: Any, y: Any) -> None:
     x += np.sort(y, axis=0)
 
 
+def again_and_again(x: Any, y: Any) -> Any:
+    z = y * 2
+    for _ in range(3):
+        x[:, 1:-1] += y[:, 1:-1]
+        z[1:] += x[1:]
+    return z
+
+
 def both(x: Any, y: Any) -> None:
     t = x + y
     y[...] = x - y
@@ -92,7 +100,7 @@ def exchanged(x: Any, y: Any) -> None:
 
 IN_PLACE = (
     *(scaled, from_others, a_part, row_by_row),
-    *(of_rows, sorted_rows, a_few_places, after_a_call),
+    *(of_rows, sorted_rows, a_few_places, after_a_call, again_and_again),
 )
 EITHER = (read_later, both)
 ASIDE = (turned, shifted, of_columns, before_a_call, exchanged)
@@ -111,7 +119,7 @@ def test_arguments_are_what_numpy_makes_them(function: Callable[..., Any], order
     wanted, got = arguments(order), arguments(order)
     result = function(*wanted)
     compiled = nbcomp.compile(function, *got)
-    one_by_one = function is row_by_row and order != "C"  # each step reads what the last one made
+    one_by_one = order != "C" and function in (row_by_row, again_and_again)  # read in C order
     if function not in EITHER:
         copies = any(s.kernel.name.startswith("write_") for s in kernels(compiled))
         assert copies == (function in ASIDE or one_by_one), str(compiled.program)
@@ -128,6 +136,20 @@ def test_arguments_are_what_numpy_makes_them(function: Callable[..., Any], order
 def kernels(compiled: Any) -> list[Any]:
     """The calls of kernels in a program."""
     return [s for s in compiled.program.steps if hasattr(s, "kernel")]
+
+
+def test_what_is_made_is_changed_where_it_is() -> None:
+    def f(x: Any, i: Any) -> Any:
+        y = np.zeros(50)
+        for _ in range(3):
+            y[i] += x[i]
+        return y
+
+    args = np.arange(50.0), np.array([3, 1, 3])
+    compiled = nbcomp.compile(f, *args)
+    np.testing.assert_array_equal(compiled(*args), f(*args))
+    changes = [bool(s.changed) for s in kernels(compiled) if s.kernel.name.startswith("scatter")]
+    assert changes == [False, True, True]  # the first copies zeros
 
 
 def test_a_failure_comes_before_anything_is_written() -> None:

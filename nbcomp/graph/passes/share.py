@@ -123,4 +123,6 @@ class _Walk:
             return node.type, node.op.value.tobytes()  # bytes tell -0.0 from 0.0
         if isinstance(node.op, Source):
             return node.op, node.type
-        return node.type, element_strides(node) or contiguous_strides(node.shape)
+        # Results may take over memory, but not that of constants.
+        fixed = isinstance(node.op, Constant)
+        return node.type, element_strides(node) or contiguous_strides(node.shape), fixed
