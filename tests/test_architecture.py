@@ -55,7 +55,7 @@ LATE = {
     },
     ("nbcomp.magics.searching", "tuned_if_any"): {"nbcomp.tuning.tuner"},
     ("nbcomp.magics.settings", "_use_record"): {"nbcomp.schedule.database"},
-    ("nbcomp.magics.tuning", "exchange"): {"nbcomp.tuning.tune"},
+    ("nbcomp.magics.tuning", "exchange"): {"nbcomp.schedule.database", "nbcomp.tuning.tune"},
     ("nbcomp.magics.measuring", "_operators"): {"nbcomp.frontend.trace"},
     ("nbcomp.magics.measuring", "measure"): {
         "nbcomp.measure.ablation",

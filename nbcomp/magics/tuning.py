@@ -66,16 +66,20 @@ class TuneMagics(Magics):
 
 def exchange(record: str, export: str, merge: str) -> str:
     """Merge a file into the record, and export the best from it: what was done, in words."""
+    from nbcomp.schedule.database import Database
     from nbcomp.tuning.tune import record_named  # brings the compiler: not when loaded
 
-    said = []
+    said: list[str] = []
     with in_a_line():
         database = record_named(record or None)
         if database is None:
             raise UsageError("the record is switched off (NBCOMP_RECORD); name one with --record")
+        read = [database]
         if merge:
-            new = database.merge(merge)
+            other = Database(merge)
+            new = database.merge(other)
             said.append(f"{count(new, 'new line')} from {merge}")
+            read.append(other)
         if export:
             said.append(f"{count(database.export(export), 'schedule')} written to {export}")
-    return "; ".join([*said, *database.problems])
+    return "; ".join([*said, *filter(None, (each.skipped for each in read))])

@@ -159,6 +159,15 @@ class Database:
             hint=f"name another file (record=, --record or the variable {VARIABLE})",
         )
 
+    @property
+    def skipped(self) -> str:
+        """What could not be read, in words; empty if there is nothing."""
+        if not self.problems:
+            return ""
+        what, more = "; ".join(self.problems[:3]), len(self.problems) - 3
+        rest = f" and {more} more" if more > 0 else ""
+        return f"lines of {self.path.name} that cannot be read are skipped: {what}{rest}"
+
     def merge(self, other: str | Path | Database) -> int:
         """Take over what another record has and this one has not; how many entries that were.
 
@@ -362,9 +371,5 @@ def times_words(share: float) -> str:
 
 def _report(database: Database, kernel: Kernel) -> None:
     """Say that lines were skipped."""
-    if database.problems:
-        what = "; ".join(database.problems[:3])
-        more = len(database.problems) - 3
-        rest = f" and {more} more" if more > 0 else ""
-        reason = f"lines of {database.path.name} that cannot be read are skipped: {what}{rest}"
-        remark("missed", "tuned", reason, kernel.location)
+    if database.skipped:
+        remark("missed", "tuned", database.skipped, kernel.location)

@@ -83,8 +83,12 @@ def test_exporting_and_merging(shell: Any, record: Path, tmp_path: Path) -> None
     shell.value(f"%tune f(x) --seconds 1 --record {record}")
     shell.value(f"%tune --record {record} --export {tmp_path / 'best.jsonl'}")
     assert "1 schedule written" in shell.outputs[0].data["text/plain"]
+    with (tmp_path / "best.jsonl").open("a") as file:
+        file.write("cut off")
     shell.value(f"%tune --record {tmp_path / 'other.jsonl'} --merge {tmp_path / 'best.jsonl'}")
-    assert "1 new line" in shell.outputs[0].data["text/plain"]
+    said = shell.outputs[0].data["text/plain"]
+    assert "1 new line" in said
+    assert "lines of best.jsonl that cannot be read are skipped: line 2: not a line" in said
     database._used.clear()
     shell.value(f"%config NbComp.record = {str(tmp_path / 'other.jsonl')!r}")
     shell.value("g = nbcomp.jit(lambda y: np.exp(y) / (1 + y * y)); g(x)")
