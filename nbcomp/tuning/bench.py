@@ -27,9 +27,10 @@ from nbcomp.runtime.emit import address
 from nbcomp.schedule.default import default_schedule
 from nbcomp.schedule.language import Schedule
 from nbcomp.target.llvm.compile import host_target
-from nbcomp.tuning.tasks import Array, Task
+from nbcomp.tuning.tasks import PAGE, Array, Task
 from nbcomp.tuning.turns import Turns
 
+LINE = 64  # bytes of a cache line
 Wanted = Schedule | Kernel  # a candidate: a schedule to play, or the kernel after it
 Timed = tuple[float, float]  # a share of the default's time, and the seconds of that
 
@@ -51,7 +52,7 @@ class Bench:
         self.arrays: dict[str, Array] = {}
         for b in task.kernel.buffers:
             if b.memory not in self.arrays:
-                self.arrays[b.memory] = laid_out(b)
+                self.arrays[b.memory] = laid_out(b, task.starts.get(b.memory))
         self.give(task.given)
 
     def give(self, names: Iterable[str]) -> None:
@@ -132,14 +133,17 @@ class Bench:
             return self.turns.race([p.run for p in prepared], seconds)
 
 
-def laid_out(b: Buffer) -> Array:
-    """Memory for a buffer with its strides, aligned as that of a call is."""
+def laid_out(b: Buffer, start: int | None = None) -> Array:
+    """Memory for a buffer with its strides, that begins there in a page; on a cache line, if no
+    matter where."""
     size = b.dtype.itemsize
     reach = [(n - 1) * s for n, s in zip(b.shape, b.strides, strict=True)]
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-    room = memory.empty(np.dtype(np.uint8), (max((high - low + 1) * size, 1),))
+    room = memory.empty(np.dtype(np.uint8), (PAGE + max((high - low + 1) * size, 1),))
+    first, unit = -low * size, LINE if start is None else PAGE
+    first += ((start or 0) - address(room) - first) % unit
     strides = tuple(s * size for s in b.strides)
-    return np.ndarray(b.shape, b.dtype, room, -low * size, strides)
+    return np.ndarray(b.shape, b.dtype, room, first, strides)
 
 
 def _spoil(array: Array) -> None:

@@ -7,7 +7,7 @@ is kept.  That program has been held against NumPy before.  Plain data, to be se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from nbcomp.runtime import interpret, validity
 
 Array = np.ndarray[Any, Any]
 
+PAGE = 4096  # bytes: where an array starts in one is all that its address says about speed
+
 
 @dataclass(frozen=True)
 class Task:
@@ -31,7 +33,8 @@ class Task:
     it runs, and what it must have made.
 
     eps: what one rounding may change, of the coarsest value of the program.  calls: how often a
-    call of the program runs it.
+    call of the program runs it.  starts: where in its page each memory began: rows that lie across
+    cache lines take longer.
     """
 
     kernel: Kernel
@@ -39,6 +42,7 @@ class Task:
     wanted: Mapping[str, Array]
     eps: float
     calls: int = 1
+    starts: Mapping[str, int] = field(default_factory=dict)
 
 
 def tasks_of(
@@ -84,9 +88,10 @@ def _run(compiled: Compiled, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
                 raise NbcompError(f"{step.name} cannot be tuned: it ended with status {status}")
         if kernel and wanted:
             after = _arrays(kernel.lowered, places, "output")
-            found[kernel.name] = Task(kernel.lowered, before, after, eps)
+            starts = {name: place % PAGE for name, place in places.items()}
+            found[kernel.name] = Task(kernel.lowered, before, after, eps, starts=starts)
         elif known and kernel:
-            found[kernel.name] = Task(known.kernel, known.given, known.wanted, eps, known.calls + 1)
+            found[kernel.name] = replace(known, calls=known.calls + 1)
     return list(found.values())
 
 

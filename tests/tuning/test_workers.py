@@ -75,6 +75,11 @@ def test_the_data_of_every_kernel() -> None:
     assert set(found) == {k.name for k in compiled.kernels}
     whole = [w for t in found.values() for w in t.wanted.values()]
     assert any(np.allclose(w, softmax(np.tanh(a @ b)), rtol=1e-5) for w in whole if w.ndim == 2)
+    begins = {s for t in found.values() for s in t.starts.values()}
+    assert begins >= {a.ctypes.data % 4096, b.ctypes.data % 4096}
+    for task in found.values():
+        arrays = Bench(task).arrays
+        assert {name: arrays[name].ctypes.data % 4096 for name in task.starts} == task.starts
 
 
 def test_kernels_that_are_called_twice_are_one_task() -> None:
@@ -163,6 +168,7 @@ def test_candidates_in_turn(workers: Workers) -> None:
 def test_memory_is_laid_out_as_a_buffer_says(strides: tuple[int, int]) -> None:
     made = laid_out(buffer("x", (40, 70), strides=strides))
     assert made.strides == tuple(4 * s for s in strides)
+    assert laid_out(buffer("x", (40, 70), strides=strides), 528).ctypes.data % 4096 == 528
     made[...] = X[:1] if strides[0] == 0 else X
     np.testing.assert_array_equal(made, np.broadcast_to(X[:1], X.shape) if strides[0] == 0 else X)
 
