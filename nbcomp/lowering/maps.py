@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Contract, Elementwise, Piece, Piecewise, View
@@ -136,7 +137,7 @@ class Maps(GroupLowering):
         found = node.op.pieces(node.type, *(i.type for i in node.inputs))
         boxes = [p for p in found if math.prod(p.extent)]
         together = len({p.extent for p in boxes}) == 1 and self.are_thin(boxes)
-        for group in [boxes] if together else [[p] for p in boxes]:
+        for group in [boxes] if together else self.woven(boxes):
             names = [AXES[k % 8] for k in self.order]
             extents = [group[0].extent[k] for k in self.order]
             with self.writer.loops(names, extents, node.location) as loops:
@@ -144,6 +145,27 @@ class Maps(GroupLowering):
                 for piece in group:
                     self.place(node, piece, tuple(at[k] for k in range(len(loops))))
             self.close_stage()
+
+    def woven(self, boxes: Sequence[Piece]) -> Iterator[list[Piece]]:
+        """Boxes that have every n-th element of the same rows each, together; others alone."""
+        if not self.order:
+            yield from ([p] for p in boxes)
+            return
+        last = self.order[-1]
+
+        def rows(box: Piece) -> object:
+            return [(n[:last], n[last + 1 :]) for n in (box.start, box.extent, box.step)]
+
+        for _, same in groupby(boxes, rows):
+            found = sorted(same, key=lambda p: p.start[last])
+            step, first = found[0].step[last], found[0].start[last]
+            whole = [(p.start[last], p.step[last]) for p in found]
+            if step == 1 or whole != [(first + k, step) for k in range(step)]:
+                yield from ([p] for p in found)
+                continue
+            count = min(p.extent[last] for p in found)
+            yield [_cut(p, last, 0, count) for p in found]
+            yield from ([_cut(p, last, count)] for p in found if p.extent[last] > count)
 
     def are_thin(self, boxes: Sequence[Piece]) -> bool:
         """Whether boxes have little of each row and lie side by side there: rows are then written
@@ -162,6 +184,20 @@ class Maps(GroupLowering):
         source = stepped(index, piece.factor, piece.offset)
         value = self.elements.at(operand, broadcast_index(source, operand.shape))
         self.writer.add(Store(self.outputs[node], place, value, node.location))
+
+
+def _cut(piece: Piece, axis: int, first: int, count: int | None = None) -> Piece:
+    """The part of a box from the first place along an axis on, of so many places."""
+
+    def changed(values: tuple[int, ...], value: int) -> tuple[int, ...]:
+        return (*values[:axis], value, *values[axis + 1 :])
+
+    return replace(
+        piece,
+        start=changed(piece.start, piece.start[axis] + first * piece.step[axis]),
+        extent=changed(piece.extent, piece.extent[axis] - first if count is None else count),
+        offset=changed(piece.offset, piece.offset[axis] + first * piece.factor[axis]),
+    )
 
 
 def stepped(index: Index, factors: tuple[int, ...], offsets: tuple[int, ...]) -> Index:

@@ -20,12 +20,7 @@ from nbcomp.nn.attending import additive_mask, scaled_dot_product_attention
 from nbcomp.nn.function import Described, function
 from nbcomp.nn.inputs import shape_of
 from nbcomp.nn.normalizing import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
-from nbcomp.nn.resizing import (
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    interpolate,
-)
+from nbcomp.nn.resizing import interpolate
 from nbcomp.nn.spatial import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -48,6 +43,7 @@ from nbcomp.nn.spatial import (
     pad,
     sizes,
 )
+from nbcomp.nn.transposed import conv_transpose1d, conv_transpose2d, conv_transpose3d
 from nbcomp.ops import nn
 from nbcomp.ops.operand import traced
 from nbcomp.ops.ranking import TopK

@@ -1,7 +1,6 @@
-"""Images made larger: transposed convolution and interpolation, by PyTorch's names and arguments.
+"""Images in another size, by interpolation, with PyTorch's names and arguments.
 
-A transposed convolution is a convolution of the input with zeros between its elements; what
-interpolation reads is known from the sizes, so its places and weights are constants.
+What interpolation reads is known from the sizes, so its places and weights are constants.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from nbcomp.nn.spatial import check_groups, conv1d, conv2d, conv3d, per_axis, sizes
+from nbcomp.nn.spatial import per_axis, sizes
 
-_CONV = {1: conv1d, 2: conv2d, 3: conv3d}
 MODES = {
     "nearest": (1, 2, 3),
     "nearest-exact": (1, 2, 3),
@@ -21,100 +19,6 @@ MODES = {
     "bilinear": (2,),
     "trilinear": (3,),
 }
-
-
-# -------------------------------------------------------------------- transposed convolution
-
-
-def _transposed(
-    space: int,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: int,
-    dilation: Any,
-) -> Any:
-    stride, dilation = sizes(stride, space, "stride"), sizes(dilation, space, "dilation")
-    padding = sizes(padding, space, "padding")
-    extra = sizes(output_padding, space, "output_padding")
-    check_groups(groups)
-    alone = len(x.shape) == space + 1
-    batch = np.expand_dims(x, 0) if alone else x
-    if len(batch.shape) != space + 2 or len(weight.shape) != space + 2:
-        raise ValueError(
-            f"a transposed convolution over {space} axes takes an input and a weight of {space + 2}"
-            f" axes, not {x.shape} and {weight.shape}"
-        )
-    if weight.shape[0] % groups or batch.shape[1] != weight.shape[0]:
-        raise ValueError(
-            f"a weight of shape {weight.shape} in {groups} groups takes {weight.shape[0]} channels,"
-            f" but the input {x.shape} has {batch.shape[1]}"
-        )
-    if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
-        raise ValueError(f"output_padding {extra} is smaller than the stride or the dilation")
-    image = batch
-    for axis, (step, more) in enumerate(zip(stride, extra, strict=True), 2):
-        image = _spread(image, axis, step, more)
-    kernel = weight.shape[2:]
-    edges = [d * (k - 1) - p for k, d, p in zip(kernel, dilation, padding, strict=True)]
-    inside = tuple(max(0, e) for e in edges)
-    ends = zip(edges, image.shape[2:], strict=True)
-    key: Any = (..., *(slice(-min(0, e), n + min(0, e)) for e, n in ends))
-    turned = _turned(weight, groups)
-    result = _CONV[space](image[key], turned, bias, 1, inside, dilation, groups)
-    return result[0] if alone else result
-
-
-def _spread(x: Any, axis: int, step: int, more: int) -> Any:
-    """step - 1 zeros between the elements along an axis, and some more after the last."""
-    size = x.shape[axis]
-    if step > 1:
-        apart = [(0, 0)] * len(x.shape)
-        apart.insert(axis + 1, (0, step - 1))
-        wide = np.pad(np.expand_dims(x, axis + 1), apart)
-        x = np.reshape(wide, (*x.shape[:axis], size * step, *x.shape[axis + 1 :]))
-        x = x[(slice(None),) * axis + (slice((size - 1) * step + 1),)]
-    if not more:
-        return x
-    after = [(0, 0)] * len(x.shape)
-    after[axis] = (0, more)
-    return np.pad(x, after)
-
-
-def _turned(weight: Any, groups: int) -> Any:
-    """(in, out / groups, *kernel) → (out, in / groups, *kernel), the kernel backwards."""
-    inner, each, *kernel = weight.shape
-    grouped = np.reshape(weight, (groups, inner // groups, each, *kernel))
-    turned = np.reshape(np.swapaxes(grouped, 1, 2), (groups * each, inner // groups, *kernel))
-    backwards: Any = (..., *(slice(None, None, -1) for _ in kernel))
-    return turned[backwards]
-
-
-def conv_transpose1d(
-    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Any:  # fmt: skip
-    """The gradient of `conv1d` with regard to its input; weight (in, out / groups, length)."""
-    return _transposed(1, x, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def conv_transpose2d(
-    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Any:  # fmt: skip
-    """The gradient of `conv2d` with regard to its input; weight (in, out / groups, *kernel)."""
-    return _transposed(2, x, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def conv_transpose3d(
-    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Any:  # fmt: skip
-    """The gradient of `conv3d` with regard to its input; weight (in, out / groups, *kernel)."""
-    return _transposed(3, x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 # ------------------------------------------------------------------------------ interpolation

@@ -48,7 +48,7 @@ def check_groups(groups: int, *channels: int) -> None:
 
 
 @function
-def _conv(
+def convolved(
     x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Described:
     return windows.Conv(stride, padding, dilation, groups), (x, weight, bias)
@@ -70,7 +70,7 @@ def _convolution(
     edges = margins(padding, weight.shape[2:], stride, dilation)
     alone = len(x.shape) == space + 1  # one sample, without an axis for the batch
     batch = np.expand_dims(x, 0) if alone else x
-    result = _conv(batch, weight, bias, stride, edges, dilation, groups)
+    result = convolved(batch, weight, bias, stride, edges, dilation, groups)
     return result[0] if alone else result
 
 

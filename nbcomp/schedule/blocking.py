@@ -187,6 +187,10 @@ class Blocker(Copier):
             lanes = [clear, finish, *(self.do("peel", shared, rest)[1:] if rest else [])]
             (terms,) = self.do("split", shared, self.how.depth)
             self.reorder(terms, adding, shared)
+            if self.how.ahead and p.right is not None:
+                self.do(
+                    "prefetch", p.right.buffer.name, terms, -(-self.how.ahead // self.how.depth)
+                )
             self.few_terms(shared, adding, min(block, side.width))
             for var in lanes:
                 self.do("vectorize", var, unroll=FLIGHT)

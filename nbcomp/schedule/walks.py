@@ -38,7 +38,9 @@ FAR = 8  # times the second cache: an operand this large comes from memory
 AHEAD = 32  # terms that are asked for before they are needed, when they come from there
 SUMS = 128 << 10  # bytes of sums that are kept between terms
 STREAMS = 8  # rows of an operand from beyond the second cache, at a time: caches foresee as many
-TERMS = 4  # of the sums of one row at a time: more rows of the operand are not foreseen as far
+TERMS = 8  # of the sums of one row at a time: more rows of the operand are not foreseen as far
+SOON = 16  # of these terms that are asked for ahead, if their rows are so short that caches foresee
+SHORT = 8 * PAGE  # little of each: these bytes
 LEAST = 32  # terms in a part of a sum, beside which it costs little to add the parts up
 READERS = 2  # tiles that read a panel, beyond which it is worth copying
 LOADS = 0.12  # what a tile of one vector takes longer than a very wide one, as a share
@@ -189,7 +191,7 @@ def _one_row(product: Product, tile: Blocking, machine: Machine, decide: Decide)
         return tile
     assert product.right is not None
     apart = product.right.buffer.strides[product.right.shared] * size_of(product)
-    depth = TERMS if apart % PAGE == 0 else 2 * TERMS  # of which lines lie at one place of a cache
+    depth = TERMS // 2 if apart == PAGE else TERMS  # rows that are each the next page
     depth = decide(f"terms of {product.shared} at a time", depth, (2, 4, 8))
     registers = REGISTERS.get(machine.vector_bytes, min(REGISTERS.values()))
     least, whole = registers // depth, max(product.width // tile.lanes, 1)
@@ -202,7 +204,9 @@ def _one_row(product: Product, tile: Blocking, machine: Machine, decide: Decide)
     options = among(columns, (4, 8, 16, 32, 64), panels)
     columns = decide(f"panels of {product.columns} in a block", columns, options)
     depth = min(depth, product.depth)
-    return replace(tile, walk="rows", width=width, columns=columns, depth=depth)
+    ahead = SOON if _is_far(product, machine) and apart <= SHORT else 0
+    ahead = _ahead(product, ahead, decide)
+    return replace(tile, walk="rows", width=width, columns=columns, depth=depth, ahead=ahead)
 
 
 def parts_for(product: Product, machine: Machine, decide: Decide = usual) -> int:
@@ -220,6 +224,11 @@ def parts_for(product: Product, machine: Machine, decide: Decide = usual) -> int
 def _fits(product: Product, machine: Machine) -> bool:
     """Whether the right operand stays in the second cache."""
     return product.width * product.depth * size_of(product) <= machine.l2
+
+
+def _is_far(product: Product, machine: Machine) -> bool:
+    """Whether the right operand is so large that it comes from memory."""
+    return product.width * product.depth * size_of(product) > FAR * machine.l2
 
 
 def _pages_apart(factor: Factor | None) -> bool:
@@ -250,14 +259,12 @@ def _few_rows(product: Product, tile: Blocking, machine: Machine, decide: Decide
     if right == "copied":  # rows as long as caches foresee them, in blocks that stay near
         columns = min(columns, SUMS // 2 // (ROWS * row))
     columns = max(min(columns, panels // (2 * machine.cores)), 1)
+    columns = min(range(columns, columns // 2, -1), key=lambda n: _most(panels, n, machine.cores))
     options = among(columns, (1, 2, 4, 8, 16, 32), panels)
     columns = decide(f"panels of {product.columns} in a block", columns, options)
-    far = product.width * product.depth * size_of(product) > FAR * machine.l2
-    ahead = AHEAD if far and right == "in place" else 0
-    ahead = decide(
-        f"terms of {product.shared} asked for ahead", ahead, among(ahead, (0, 8, 16, 32))
-    )
     depth = _depth(product, ROWS if right == "copied" else NEXT, decide)
+    ahead = depth if right == "copied" else AHEAD if _is_far(product, machine) else 0
+    ahead = _ahead(product, ahead, decide)
     return replace(tile, depth=depth, columns=columns, right=right, ahead=ahead)
 
 
@@ -285,10 +292,22 @@ def _blocks(product: Product, tile: Blocking, machine: Machine, decide: Decide) 
     return replace(tile, depth=depth, rows=rows, columns=columns, left=left, right="packed")
 
 
+def _most(panels: int, each: int, cores: int) -> int:
+    """Panels of the core that has most, where cores take so many at a time."""
+    blocks = -(-panels // each)
+    return min(-(-blocks // cores) * each, panels)
+
+
 def _even(tiles: int, most: int, cores: int) -> int:
     """Tiles in a block, at most so many, so that all cores have as many blocks."""
     blocks = -(-tiles // most)
     return -(-tiles // (-(-blocks // cores) * cores))
+
+
+def _ahead(product: Product, ahead: int, decide: Decide) -> int:
+    """Terms that are asked for before they are needed."""
+    name = f"terms of {product.shared} asked for ahead"
+    return decide(name, ahead, among(ahead, (0, 8, 16, 32, 64)))
 
 
 def _depth(product: Product, depth: int, decide: Decide) -> int:

@@ -48,7 +48,11 @@ def transposed(rng: np.random.Generator) -> Drawn:
     x = _array(rng, 2, groups * each, *_ints(rng, 3, 8, space))
     weight = _like(rng, x, groups * each, out, *_ints(rng, 1, 4, space))
     options = {
-        **{"stride": stride, "padding": (0,) * space, "dilation": _ints(rng, 1, 3, space)},
+        **{
+            "stride": stride,
+            "padding": _ints(rng, 0, 2, space),
+            "dilation": _ints(rng, 1, 3, space),
+        },
         **{"groups": groups, "output_padding": tuple(int(rng.integers(0, s)) for s in stride)},
     }
     return f"conv_transpose{space}d", (x, weight, _like(rng, x, groups * out)), options

@@ -113,6 +113,9 @@ WALKS = {
     "few rows, asked for ahead": Blocking("blocks", 8, 16, 16, 4, columns=2, ahead=3),
     "few rows": Blocking("blocks", 8, 16, 16, depth=4, columns=2),
     "few rows, copied": Blocking("blocks", 3, 16, 16, depth=4, columns=2, right="copied"),
+    "few rows, copied and asked for ahead": Blocking(
+        "blocks", 3, 16, 16, depth=4, columns=2, right="copied", ahead=4
+    ),
     "blocks": Blocking("blocks", 4, 32, 16, 4, rows=2, columns=2, left=True, right="packed"),
     "blocks of all terms": Blocking("blocks", 4, 16, 16, 100, 3, 1, left=True, right="packed"),
 }
@@ -173,6 +176,7 @@ def test_the_walk_is_chosen_by_what_the_caches_hold() -> None:
     assert chosen(1024, 1024, 1024).walk == "panels"  # rows that are pages apart are no matter
     assert chosen(5000, 256, 10).rows > 1
     assert (chosen(16, 4096, 1024).depth, chosen(16, 4096, 1024).ahead) == (16, 32)
+    assert (chosen(64, 4096, 1024).right, chosen(64, 4096, 1024).ahead) == ("copied", 64)
     assert chosen(64, 4096, 1024, turned=True).depth == 1024
 
 

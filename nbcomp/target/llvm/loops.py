@@ -41,6 +41,7 @@ from nbcomp.sizes import Size
 from nbcomp.target.llvm import blas, hints, jumps, tensor
 from nbcomp.target.llvm.builder import Value
 from nbcomp.target.llvm.instructions import InstructionEmitter
+from nbcomp.target.llvm.memory import apart
 from nbcomp.target.llvm.values import LITERAL, Lanes, is_literal
 
 
@@ -54,8 +55,14 @@ class LoopEmitter(InstructionEmitter):
         self.exits = {f: k for k, f in enumerate(failures(self.kernel), 1)}  # statuses
 
     def body(self, body: tuple[Stmt, ...], context: Lanes) -> None:
-        for stmt in body:
-            self.statement(stmt, context)
+        rest = body
+        while rest:
+            count = self.woven(rest, context)
+            if count > 1:
+                self.weave(rest[:count], context)
+            else:
+                self.statement(rest[0], context)
+            rest = rest[max(count, 1) :]
 
     def statement(self, stmt: Stmt, context: Lanes) -> None:
         with self.origins.statement(stmt):
@@ -277,6 +284,44 @@ class LoopEmitter(InstructionEmitter):
         self.near, outer = store.buffer.role == "local", self.near
         self.store_turned(store.buffer, rows, values, context.fresh())
         self.near = outer
+
+    def woven(self, body: tuple[Stmt, ...], context: Lanes) -> int:
+        """How many statements from the first on store elements side by side, where lanes store them
+        as far apart: together they fill whole vectors.  0 where they do not."""
+        first = body[0]
+        if not isinstance(first, Store) or not context.lanes or first.streaming:
+            return 0
+        place, rest = self.offset(first.buffer, first.indices, context)
+        step = dict(place.terms).get(context.var, 0) if place is not None and not rest else 0
+        whole = context.mask is None or step & (step - 1) == 0
+        if not (isinstance(step, int) and 2 <= step <= min(len(body), context.lanes) and whole):
+            return 0
+        if first.buffer.memory in self.lane_storage:
+            return 0
+        for k, stmt in enumerate(body[:step]):
+            if not isinstance(stmt, Store) or stmt.buffer != first.buffer or stmt.streaming:
+                return 0
+            own, rest = self.offset(stmt.buffer, stmt.indices, context)
+            if rest or apart([place, own]) != k:
+                return 0
+            if mentions_memory(stmt.value, first.buffer.memory):
+                return 0
+        return step
+
+    def weave(self, stores: tuple[Stmt, ...], context: Lanes) -> None:
+        """Such stores as whole vectors: all values first, then transposed."""
+        values = []
+        for stmt in stores:
+            assert isinstance(stmt, Store)
+            with self.origins.statement(stmt):
+                values.append(self.value(stmt.value, context))
+        first = stores[0]
+        assert isinstance(first, Store)
+        place, _ = self.offset(first.buffer, first.indices, context)
+        assert place is not None
+        row = affine(place.constant + len(stores), **dict(place.terms))
+        with self.origins.statement(first):
+            self.store_turned(first.buffer, [place, row], values, context)
 
     def uniform(self, expr: Expr, context: Lanes) -> Value:
         """A value that must be the same for all lanes: control flow hangs on it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import reduce
 
 from nbcomp.errors import Unsupported
@@ -349,28 +350,27 @@ class MemoryEmitter(ValueEmitter):
         rows: the place in memory, in elements, of the first and the second row.  Each round of
         shuffles interleaves the first half of all elements with the second, which moves the highest
         bit of a place to the lowest; after as many rounds as the number of values has bits, the
-        values of a lane lie side by side.
+        values of a lane lie side by side.  Under a mask rows are all there is, and as many values
+        as a power of two.
         """
         self.writes += 1
         lanes, count = context.lanes, len(values)
         width = 1 << (count - 1).bit_length()
         values = [self.to_memory(self.b.splat(v, lanes), buffer.dtype) for v in values]
-        values += [values[-1]] * (width - count)
-        half = width // 2
-        for _ in range(half.bit_length()):
-            pairs = list(zip(values[:half], values[half:], strict=True))
-            values = [self.interleaved(a, b, side) for a, b in pairs for side in (0, lanes // 2)]
+        values = self.rows_of(values + [values[-1]] * (width - count))
         with self.origins.within(Construct.ADDRESS):
             places = [self.scalar_index(row, context) for row in rows]
             step = self.b.emit(f"sub nsw i64 {places[1].text}, {places[0].text}", "i64")
         whole = lanes // width
         align = buffer.dtype.itemsize
-        if count == width and _apart(rows) == width:  # the rows are all there is
-            for k, value in enumerate(values):
+        if count == width and apart(rows) == width:  # the rows are all there is
+            masks = self.rows_of([context.mask] * width) if context.mask else [None] * width
+            for k, (value, mask) in enumerate(zip(values, masks, strict=True)):
                 with self.origins.within(Construct.ADDRESS):
                     place = self.b.emit(f"add nsw i64 {places[0].text}, {k * lanes}", "i64")
                     address = self.gep(buffer, place)
-                self.b.effect(f"store {value}, {address}, align {align}")
+                own = replace(context, mask=mask)
+                self.store_vector(value, address, 1, align, own, streaming=False)
             return
         place = places[0]
         for k in range(lanes):
@@ -388,6 +388,14 @@ class MemoryEmitter(ValueEmitter):
             self.b.declare(name, "void", row.type, "ptr", mask.type)
             text = f"{row}, ptr align {align} {address.text}, {mask}"
             self.b.effect(f"call void @{name}({text})")
+
+    def rows_of(self, values: list[Value]) -> list[Value]:
+        """Vectors, one for each place of a row, as the rows one after another."""
+        half, lanes = len(values) // 2, values[0].lanes
+        for _ in range(half.bit_length()):
+            pairs = list(zip(values[:half], values[half:], strict=True))
+            values = [self.interleaved(a, b, side) for a, b in pairs for side in (0, lanes // 2)]
+        return values
 
     def interleaved(self, a: Value, b: Value, start: int) -> Value:
         """a[start], b[start], a[start + 1], … : half of the lanes of each."""
@@ -440,7 +448,7 @@ class MemoryEmitter(ValueEmitter):
         self.pointers[buffer.memory] = pointer
 
 
-def _apart(rows: list[Affine]) -> int | None:
+def apart(rows: list[Affine]) -> int | None:
     """How far two places are apart, if that is known."""
     first, second = rows
     return second.constant - first.constant if first.terms == second.terms else None
