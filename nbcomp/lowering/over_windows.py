@@ -32,7 +32,7 @@ from nbcomp.lowering import windows
 from nbcomp.lowering.elements import Elements, Index, Steps
 from nbcomp.lowering.group import Orders
 from nbcomp.lowering.window_sums import WindowSums
-from nbcomp.lowering.windows import Layout, add
+from nbcomp.lowering.windows import Axis, Layout, Line, add
 from nbcomp.types import INT64
 
 
@@ -92,9 +92,12 @@ class OverWindows(WindowSums):
         assert strides is not None
         return self.closed(super().buffer(node, strides, "input"))
 
-    def as_it_is(self, source: Buffer) -> tuple[Buffer, Layout] | None:
-        """The input in a layout, if it needs no copy."""
-        lead, space, axes = self.lead, source.strides[self.lead :], self.axes
+    def as_it_is(
+        self, source: Buffer, axes: list[Axis] | None = None
+    ) -> tuple[Buffer, Layout] | None:
+        """The input in a layout, if it needs no copy; axes: those of the windows, or some of
+        them."""
+        lead, space, axes = self.lead, source.strides[self.lead :], axes or self.axes
         shape: tuple[int, ...]
         strides: tuple[int, ...]
         if self.together == self.rank and windows.flattens(axes, space):
@@ -129,8 +132,9 @@ class OverWindows(WindowSums):
         def target(index: tuple[Affine, ...]) -> windows.Place:
             return image, (*to, *index)
 
-        step = layout.lines[-1].step
-        apart = self.apart(source, step)
+        line = layout.lines[-1]
+        step = line.step
+        apart = self.apart(source, line)
 
         def read(place: tuple[Affine, ...]) -> Load:
             if apart is None:
@@ -144,13 +148,17 @@ class OverWindows(WindowSums):
         margin = const(self.op.fill(source.dtype), source.dtype)
         windows.fill(self.writer, layout, target, read, margin, self.location)
 
-    def apart(self, source: Buffer, step: int) -> Buffer | None:
-        """The input with its last axis in groups of as many elements as windows are apart: of
-        these short rows code generation reads one element each by whole vectors."""
-        if step == 1 or source.shape[-1] % step or source.strides[-1] != 1:
+    def apart(self, source: Buffer, line: Line) -> Buffer | None:
+        """The input with its last axis in groups of as many elements as windows are apart, if all
+        that is read is in whole ones: of these short rows code generation reads one element each by
+        whole vectors."""
+        step, whole = line.step, source.shape[-1] // line.step * line.step
+        if step == 1 or line.last >= whole or source.strides[-1] != 1:
             return None
         shape = (*source.shape[:-1], source.shape[-1] // step, step)
         rows = replace(source, shape=shape, strides=(*source.strides[:-1], step, 1))
+        if source.role == "local":
+            return replace(rows, name=self.writer.fresh(source.name), alias=source.memory)
         self.buffers[rows] = self.buffers.pop(source)
         return rows
 

@@ -14,14 +14,21 @@ import math
 
 from nbcomp.graph.op import Windowed
 from nbcomp.graph.passes.groups import Group
-from nbcomp.loop.grammar import Affine, Buffer, affine
+from nbcomp.loop.grammar import Affine, Buffer, Load, Store, affine
 from nbcomp.lowering import windows
 from nbcomp.lowering.elements import Index
 from nbcomp.lowering.over_windows import OverWindows
 from nbcomp.lowering.window_sums import windowed
-from nbcomp.lowering.windows import Layout
+from nbcomp.lowering.windows import Axis, Layout
 
 NEAR = 256 << 10  # bytes of a channel that a kernel keeps
+FEW = 9  # elements of a window
+
+
+def phases(axes: list[Axis]) -> Layout:
+    """The order in which a channel is copied."""
+    *outer, last = axes
+    return Layout((*map(windows.whole, outer), windows.phases(last)))
 
 
 def is_channelwise(group: Group) -> bool:
@@ -39,7 +46,10 @@ class Channelwise(OverWindows):
     def body(self) -> None:
         source = self.memory_of(self.node.inputs[0])
         weight = self.memory_of(self.node.inputs[1]) if len(self.node.inputs) > 1 else None
-        image, layout = self.as_it_is(source) or (None, self.phases())
+        if weight is None and self.two_ways:
+            self.by_lines(source)
+            return
+        image, layout = self.as_it_is(source) or (None, phases(self.axes))
         near = image is None and math.prod(layout.shape) * source.dtype.itemsize <= NEAR
         if image is None and not near:
             image = self.copied(source, layout)
@@ -55,10 +65,48 @@ class Channelwise(OverWindows):
             self.elements_of((image, at, layout), channel, filters)
         self.close_stage()
 
-    def phases(self) -> Layout:
-        """The order in which a channel is copied."""
+    @property
+    def two_ways(self) -> bool:
+        """Whether windows are long along the last axis and along others, and a channel is near.
+
+        Sums of few elements, of windows that are neighbours, are as quick at once.
+        """
         *outer, last = self.axes
-        return Layout((*map(windows.whole, outer), windows.phases(last)))
+        neighbours = all(a.stride == 1 for a in self.axes)
+        if self.op.fn == "add" and neighbours and math.prod(self.op.kernel) <= FEW:
+            return False
+        size = math.prod(a.size for a in self.axes) * self.node.type.dtype.itemsize
+        return last.kernel > 1 and any(a.kernel > 1 for a in outer) and 2 * size <= NEAR
+
+    def by_lines(self, source: Buffer) -> None:
+        """What is combined along the outer axes first, for whole lines of the input; of these lines
+        then what is combined along the last: each element is read as often as windows are high
+        and, of what is left of it, as they are wide."""
+        *outer, last = self.axes
+        tall = [*outer, windows.single(last.size)]
+        wide = [*(windows.single(a.out) for a in outer), last]
+        image, layout = self.as_it_is(source, tall) or (None, phases(tall))
+        dtype, location = self.node.type.dtype, self.node.location
+        self.per_channel()
+        names = [f"c{k}" for k in range(self.lead)]
+        with self.writer.loops(names, list(source.shape[: self.lead]), self.location) as channel:
+            at = channel
+            if image is None:
+                name = f"{source.name}_windows"
+                image, at = self.local(name, dtype, layout.shape), ()
+                self.fill(image, at, source, channel, layout)
+            extents = [*(a.out for a in outer), last.size]
+            lines = self.local(f"{source.name}_lines", dtype, tuple(extents))
+            with self.writer.loops([*"zy"[2 - len(outer) :], "x"], extents, location) as places:
+                self.perfect((*channel, *places))
+                total = self.start()
+                self.combine(total, (image, at, layout), places, None)
+                self.writer.add(Store(lines, places, Load(dtype, total, (), location), location))
+            together = phases(wide)
+            within = self.local(f"{source.name}_phases", dtype, together.shape)
+            self.fill(within, (), lines, (), together)
+            self.elements_of((within, (), together), channel, None)
+        self.close_stage()
 
     def elements_of(
         self,

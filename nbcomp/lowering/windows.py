@@ -91,6 +91,17 @@ class Line:
         )
         return variant, shift
 
+    @property
+    def last(self) -> int:
+        """The last element of the input that is read; below 0 if none is."""
+        ends = (
+            self.step * (high - 1) + start
+            for variant, start in enumerate(self.starts)
+            for _, high, inside in self.parts(variant)
+            if inside
+        )
+        return max(ends, default=-1)
+
     def parts(self, variant: int) -> Iterator[tuple[int, int, bool]]:
         """Stretches (from, to, whether they are in the input) of one variant."""
         start = self.starts[variant]
@@ -216,8 +227,12 @@ def flattens(axes: list[Axis], strides: tuple[int, ...]) -> bool:
 
 def flat(axes: list[Axis]) -> Axis:
     """That one axis."""
-    n = math.prod(a.size for a in axes)
-    return Axis(n, n, 1, 1, 0, 0, 1)
+    return single(math.prod(a.size for a in axes))
+
+
+def single(size: int) -> Axis:
+    """An axis of elements that are windows of their own."""
+    return Axis(size, size, 1, 1, 0, 0, 1)
 
 
 def add(a: Expr, b: Expr) -> Affine:

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from nbcomp.nn.spatial import per_axis, sizes
+from nbcomp.nn.transposed import interleaved
+from nbcomp.ops.phases import Phase
 
+MANY = 4  # times an element may be repeated along an axis to be written to all places at once
 MODES = {
     "nearest": (1, 2, 3),
     "nearest-exact": (1, 2, 3),
@@ -19,9 +22,6 @@ MODES = {
     "bilinear": (2,),
     "trilinear": (3,),
 }
-
-
-# ------------------------------------------------------------------------------ interpolation
 
 
 def interpolate(
@@ -54,19 +54,48 @@ def interpolate(
         scales = tuple(1 / f for f in factors)
     if any(n < 1 for n in (*old, *new)):
         raise ValueError(f"interpolation from {tuple(old)} to {new}: sizes are 1 or more")
+    if mode.startswith("nearest") and (times := _repeats(old, new, scales, mode)):
+        return _repeated(x, times)
     for axis, (n, m, scale) in enumerate(zip(old, new, scales, strict=True), 2):
         x = _along(x, axis, n, m, scale, mode, bool(align_corners))
     return x
 
 
+def _repeats(old: Any, new: Any, scales: Any, mode: str) -> tuple[int, ...] | None:
+    """How often each element is repeated along each axis, if all are equally often, and a few
+    times."""
+    times = []
+    for n, m, scale in zip(old, new, scales, strict=True):
+        if m % n or not np.array_equal(_nearest(n, m, scale, mode), np.arange(m) // (m // n)):
+            return None
+        times.append(m // n)
+    return tuple(times) if 1 < max(times) <= MANY else None
+
+
+def _repeated(x: Any, times: tuple[int, ...]) -> Any:
+    """Every element so many times along each axis of the space."""
+    batch, channels, *space = x.shape
+    none = (0,) * len(times)
+    phases = (Phase(first, 0, none, 0) for first in np.ndindex(*times))
+    new = tuple(n * t for n, t in zip(space, times, strict=True))
+    apart = np.reshape(x, (batch, 1, channels, *space))
+    how = {"space": new, "stride": times, "phases": tuple(phases)}
+    return np.reshape(interleaved(apart, channels=channels, **how), (batch, channels, *new))
+
+
+def _nearest(n: int, m: int, scale: float, mode: str) -> Any:
+    """Which of n elements each of m is."""
+    half = 0.5 if mode == "nearest-exact" else 0.0
+    place = np.arange(m, dtype=np.float32)
+    at = np.floor((place + np.float32(half)) * np.float32(scale)).astype(np.int64)
+    return np.minimum(at, n - 1)
+
+
 def _along(x: Any, axis: int, n: int, m: int, scale: float, mode: str, corners: bool) -> Any:
     """One axis of n elements as m."""
-    real_type: Any = np.float64 if x.dtype == np.float64 else np.float32
     if mode.startswith("nearest"):
-        place = np.arange(m, dtype=np.float32)
-        half = 0.5 if mode == "nearest-exact" else 0.0
-        at = np.floor((place + np.float32(half)) * np.float32(scale)).astype(np.int64)
-        return np.take(x, np.minimum(at, n - 1), axis=axis)
+        return np.take(x, _nearest(n, m, scale, mode), axis=axis)
+    real_type: Any = np.float64 if x.dtype == np.float64 else np.float32
     place, half = np.arange(m, dtype=real_type), real_type(0.5)
     if corners:
         real = place * real_type((n - 1) / (m - 1) if m > 1 else 0)

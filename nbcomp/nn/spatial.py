@@ -215,6 +215,9 @@ def avg_pool3d(
     )
 
 
+WIDE = 16  # elements of a line in a window, from which on it is one of the rows of a reduction
+
+
 def _adaptive(reduce: Any, pool: Any, space: int, x: Any, output_size: Any) -> Any:
     """Windows of (nearly) one size that make an output of the size asked for.
 
@@ -229,7 +232,8 @@ def _adaptive(reduce: Any, pool: Any, space: int, x: Any, output_size: Any) -> A
     wanted = [n if m is None else m for n, m in zip(space_in, counts, strict=True)]
     if all(m == 1 for m in wanted):
         return reduce(x, axis=tuple(range(-space, 0)), keepdims=True)
-    if all(m and n % m == 0 for n, m in zip(space_in, wanted, strict=True)):
+    whole = all(m and n % m == 0 for n, m in zip(space_in, wanted, strict=True))
+    if whole and space_in[-1] // wanted[-1] < WIDE:
         return pool(x, tuple(n // m for n, m in zip(space_in, wanted, strict=True)))
     for axis, count in zip(range(-space, 0), wanted, strict=True):
         size = x.shape[axis]

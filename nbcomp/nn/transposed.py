@@ -53,7 +53,7 @@ def _phase_weights(weight: Any, groups: int, taps: Any) -> Described:
 
 
 @function
-def _interleaved(*results: Any, **how: Any) -> Described:
+def interleaved(*results: Any, **how: Any) -> Described:
     return Interleave(**how), results
 
 
@@ -94,7 +94,7 @@ class _Transposed:
             results.append(self.untouched(each, bias, results[0].dtype))
         phases.sort(key=lambda phase: phase.first)
         fields = {"space": self.out, "stride": self.stride, "phases": tuple(phases)}
-        return _interleaved(*results, channels=each, **fields)
+        return interleaved(*results, channels=each, **fields)
 
     def together(self, alike: Sequence[list[_Side]], image: Any, weight: Any, bias: Any) -> Any:
         """The phases that take as many taps each, as channels of one convolution."""
