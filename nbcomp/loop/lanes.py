@@ -65,3 +65,17 @@ def _widest(root: Expr, same: set[str]) -> int:
         if not isinstance(expr, Load):
             stack.extend(children(expr))
     return widest
+
+
+def turned_store(stmt: For) -> Store | None:
+    """The store of a loop that is written out, if that is all it does and what it writes lies side
+    by side: where lanes write apart, such rows are turned in registers first."""
+    store = stmt.body[0] if len(stmt.body) == 1 and stmt.kind == "unroll" else None
+    if not isinstance(store, Store) or store.streaming:
+        return None
+    step = sum(
+        dict(index.terms).get(stmt.var, 0) * stride
+        for index, stride in zip(store.indices, store.buffer.strides, strict=True)
+        if isinstance(index, Affine)
+    )
+    return store if step == 1 else None

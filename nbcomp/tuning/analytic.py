@@ -28,7 +28,7 @@ from nbcomp.loop.grammar import (
     walk,
     walk_expr,
 )
-from nbcomp.loop.lanes import lanes_of
+from nbcomp.loop.lanes import lanes_of, turned_store
 from nbcomp.machine import Machine
 from nbcomp.schedule.cores import grain
 
@@ -150,10 +150,11 @@ def _tile_in(loop: For, machine: Machine) -> tuple[int, int] | None:
 
 
 def _apart(loop: For) -> int:
-    """Loads and stores whose lanes do not lie side by side."""
+    """Loads and stores whose lanes do not lie side by side, and are not turned in registers."""
+    turned = [turned_store(s) for s in walk(loop.body) if isinstance(s, For)]
     found = sum(steps_of(e).get(loop.var, 0) > 1 for e in loads_of(loop.body))
     for stmt in walk(loop.body):
-        if isinstance(stmt, Store):
+        if isinstance(stmt, Store) and not any(stmt is s for s in turned):
             place = Load(stmt.buffer.dtype, stmt.buffer, stmt.indices)
             found += steps_of(place).get(loop.var, 0) > 1
     return found

@@ -32,7 +32,7 @@ from nbcomp.loop.grammar import (
     expressions,
     exprs_of,
 )
-from nbcomp.loop.lanes import lanes_of
+from nbcomp.loop.lanes import lanes_of, turned_store
 from nbcomp.machine import Machine
 from nbcomp.schedule.cores import grain
 from nbcomp.tuning.analytic import Estimate, estimate
@@ -176,20 +176,26 @@ class _Counted:
         self.operations += each * vectors
         for a in around:
             a.operations += each * vectors
+        turned = bool(around) and turned_store(around[-1].loop) is stmt
         for access in _accesses(stmt):
-            self.access(access, around, times, vectors)
+            self.access(access, around, times, vectors, turned)
 
     def access(
-        self, access: _Access, around: tuple[_Loop, ...], times: float, vectors: float
+        self,
+        access: _Access,
+        around: tuple[_Loop, ...],
+        times: float,
+        vectors: float,
+        turned: bool,
     ) -> None:
-        """A place that is read or written so often."""
+        """A place that is read or written so often; turned: in registers, before it is written."""
         if around:
             around[-1].own.append(access)
         for a in around:
             a.accesses.append(access)
         lanes = [a.loop.var for a in around if a.loop.kind == "vector"]
         step = abs(access.steps.get(lanes[-1], 0)) if lanes else 0
-        apart = times if step > 1 else 0.0
+        apart = times if step > 1 and not (turned and access.write) else 0.0
         if access.write:
             self.stores += vectors
             self.stores_apart += apart

@@ -52,6 +52,10 @@ def test_elements_apart_are_told() -> None:
     turned = told(copied(turned=True), 'vectorize("j")')
     assert number(turned, "stores apart") == pytest.approx(256 * 512)
     assert number(turned, "loads apart") == pytest.approx(0)
+    blocks = 'tile("i", "j", 16, 16)\ninterchange("i", "j")\nunroll("i")\nvectorize("j")'
+    assert number(told(copied(turned=True), blocks), "stores apart") == pytest.approx(0)
+    lanes_only = 'tile("i", "j", 16, 16)\ninterchange("i", "j")\nvectorize("j")'
+    assert number(told(copied(turned=True), lanes_only), "stores apart") == pytest.approx(256 * 512)
 
 
 def test_blocks_take_less_from_the_next_cache() -> None:
