@@ -70,9 +70,10 @@ class Conditions:
     _below: dict[Key, bool] = field(default_factory=dict)  # what was answered stays true, too
     _none: dict[Key, bool] = field(default_factory=dict)
 
-    def symbol(self, name: str, seen: int, least: int = LEAST) -> Size:
-        """A new length, of which this value was seen; or another number, of at least so much."""
-        made = Symbol(name, seen)
+    def symbol(self, name: str, seen: int, least: int = LEAST, shown: Size | None = None) -> Size:
+        """A new length, of which this value was seen; or another number, of at least so much.
+        shown: as of `Symbol`."""
+        made = Symbol(name, seen, shown=shown)
         self.box[made] = (least, MOST)
         return Size({(made,): 1})
 

@@ -157,10 +157,9 @@ def of_types(values: Sequence[Any], names: Sequence[str]) -> Openings:
 
 def examples(types: Sequence[Any]) -> dict[str, int]:
     """A length to compile for, for each name in these types."""
-    names = [
-        n.name for t in types if isinstance(t, TensorType) for n in t.shape if isinstance(n, Dim)
-    ]
-    distinct = list(dict.fromkeys(names))
+    shapes = [t.shape for t in types if isinstance(t, TensorType)]
+    dims: list[Any] = [n for shape in shapes for n in shape]
+    distinct = list(dict.fromkeys(name for n in dims if isinstance(n, Dim) for name in n.names))
     lengths = EXAMPLES[min(len(distinct), len(EXAMPLES)) - 1] if distinct else ()
     return {name: lengths[k % len(lengths)] for k, name in enumerate(distinct)}
 
@@ -174,7 +173,7 @@ def stand_in(value: Any, lengths: Mapping[str, int]) -> Any:
 
 def with_lengths(t: TensorType, lengths: Mapping[str, int]) -> TensorType:
     """A type with numbers for its names."""
-    shape = tuple(lengths[n.name] if isinstance(n, Dim) else n for n in t.shape)
+    shape = tuple(n.at(lengths) if isinstance(n, Dim) else n for n in t.shape)
     return TensorType(t.dtype, shape)
 
 

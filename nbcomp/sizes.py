@@ -35,11 +35,15 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False)
 class Symbol:
-    """An unknown length: its name, and the value seen."""
+    """An unknown length: its name, and the value seen.
+
+    shown: the formula of other names that stands for it in texts, if it is not its own name.
+    """
 
     name: str
     hint: int
     key: Key = field(default_factory=lambda: (0, next(_numbers)))
+    shown: Size | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Symbol) and self.key == other.key
@@ -474,6 +478,11 @@ def is_open(values: Iterable[Any]) -> bool:
 
 
 def _written(size: Size) -> str:
+    if any(symbol.shown is not None for symbol in symbols_of(size)):
+        with asking(None):  # what a text simplifies is no assumption of anybody's
+            size = _in_names(size)
+    if not isinstance(size, Size):
+        return str(size)
     parts = []
     for monomial, factor in sorted(size.terms.items(), key=lambda t: -len(t[0])):
         names = []
@@ -485,6 +494,20 @@ def _written(size: Size) -> str:
         parts.append(("-" if factor < 0 else "+", "*".join(shown)))
     head = parts[0][1] if parts[0][0] == "+" else f"-{parts[0][1]}"
     return head + "".join(f" {sign} {text}" for sign, text in parts[1:])
+
+
+def _in_names(size: Any) -> Any:
+    """A size with the formulas in it that symbols are shown as."""
+    total: Any = 0
+    for monomial, factor in size.terms.items() if isinstance(size, Size) else [((), size)]:
+        product: Any = factor
+        for atom in monomial:
+            if isinstance(atom, Quotient):
+                product = product * (_in_names(atom.top) // _in_names(atom.by))
+            else:
+                product = product * (Size({(atom,): 1}) if atom.shown is None else atom.shown)
+        total = total + product
+    return total
 
 
 # ------------------------------------------------------------------------------ what is assumed

@@ -6,7 +6,10 @@ number.
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -77,18 +80,63 @@ class TensorType:
 
 @dataclass(frozen=True)
 class Dim:
-    """A length that is left open, by its name."""
+    """A length that is left open: a name, or a formula of names such as `2*n + 1`."""
 
     name: str
 
     def __str__(self) -> str:
         return self.name
 
+    @staticmethod
+    def of(text: str) -> Dim | None:
+        """The length that a text stands for; None if it is no formula."""
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except SyntaxError:
+            return None
+        known = (ast.Name, ast.Load, ast.BinOp, *_OPERATORS)
+        for part in ast.walk(tree):
+            whole = isinstance(part, ast.Constant) and type(part.value) is int
+            if not whole and not isinstance(part, known):
+                return None
+        made = Dim(ast.unparse(tree))
+        return made if made.names else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in it, each once."""
+        parts = ast.walk(ast.parse(self.name, mode="eval"))
+        return tuple(dict.fromkeys(p.id for p in parts if isinstance(p, ast.Name)))
+
+    def at(self, values: Mapping[str, Any]) -> Any:
+        """Its value for these values of its names, numbers or sizes."""
+        return _value(ast.parse(self.name, mode="eval").body, values)
+
+
+_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Name(name):
+            return values[name]
+        case ast.BinOp(left, op, right):
+            return _OPERATORS[type(op)](_value(left, values), _value(right, values))
+        case ast.Constant(int(number)):
+            return number
+    raise TypeError(f"no formula: {ast.unparse(node)}")
+
 
 class Spec:
     """A dtype that takes a shape in brackets: `f32[128, 784]` is a `TensorType`.
 
     A name stands for a length that is left open: `f32["n", 784]`; equal names are equal lengths.
+    So does a formula of names and whole numbers, with `+`, `-`, `*`, `//`: `f32["n", "2*n + 1"]`.
     """
 
     def __init__(self, dtype: type[np.generic]) -> None:
@@ -98,12 +146,15 @@ class Spec:
         given = shape if isinstance(shape, tuple) else (shape,)
         dims: list[Any] = []
         for n in given:
-            named = isinstance(n, str) and n.isidentifier()
-            if not named and not (isinstance(n, int) and not isinstance(n, bool) and n >= 0):
+            dim = Dim.of(n) if isinstance(n, str) else n
+            if not isinstance(dim, Dim | int) or isinstance(dim, bool):
+                dim = -1
+            if isinstance(dim, int) and dim < 0:
                 raise TypeError(
-                    f"a shape is made of whole numbers ≥ 0 and names such as 'n', not {shape!r}"
+                    "a shape is made of whole numbers ≥ 0, names such as 'n' and formulas of these"
+                    f" such as '2*n + 1', not {shape!r}"
                 )
-            dims.append(Dim(n) if isinstance(n, str) else n)
+            dims.append(dim)
         return TensorType(self.dtype, tuple(dims))
 
     def __repr__(self) -> str:

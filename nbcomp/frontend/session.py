@@ -27,8 +27,8 @@ from nbcomp.ops.operand import Length
 from nbcomp.record import Location, Remark
 from nbcomp.runtime.plan import WHOLE, Guard, Source, ValueGuard
 from nbcomp.settling import has_sizes
-from nbcomp.sizes import Symbol, hint, is_open, symbols_of
-from nbcomp.types import TensorType, contiguous_strides
+from nbcomp.sizes import Size, Symbol, hint, is_open, symbols_of
+from nbcomp.types import Dim, TensorType, contiguous_strides
 
 # By the place of an array: the names of lengths that are left open, by their axes.
 Openings = Mapping[Source, Mapping[int, str]]
@@ -72,6 +72,7 @@ class Session:
         self.name = name
         self.opened, self.conditions = opened, in_force()
         self.sizes: dict[str, Any] = {}  # those that are open, by their names
+        self._names: dict[str, Any] = {}  # what names in formulas of lengths are shown as
         self.returns: Location | None = None  # the statement that gives the function's result
         self.closed = False
         self.calls = 0  # of NumPy's functions
@@ -166,8 +167,18 @@ class Session:
         """The size of this name; the same in all arrays."""
         assert self.conditions is not None
         if name not in self.sizes:
-            self.sizes[name] = self.conditions.symbol(name, seen)
+            self.sizes[name] = self.conditions.symbol(name, seen, shown=self._shown(name, seen))
         return self.sizes[name] if self.sizes[name].hint == seen else seen
+
+    def _shown(self, name: str, seen: int) -> Any:
+        """What a length is called, where it or another is called by a formula of names."""
+        every = (name for names in self.opened.values() for name in names.values())
+        dim = Dim.of(name)
+        if dim is None or all(name.isidentifier() for name in every):
+            return None
+        for part in dim.names:
+            self._names.setdefault(part, Size({(Symbol(part, seen),): 1}))
+        return dim.at(self._names)
 
     def guard(self, guard: Guard) -> None:
         """Remember an assumption, once."""
