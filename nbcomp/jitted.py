@@ -44,6 +44,7 @@ from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, signature_of
 from nbcomp.frontend.trace import capture as capture_by_tracing
 from nbcomp.frontend.unrolled import LongLoop
+from nbcomp.frontend.words import advise
 from nbcomp.graph.control import Loops
 from nbcomp.openings import (
     OpenLengths,
@@ -167,6 +168,7 @@ class Jit(Callable):
             self._native.connect(self)
             return self._native.callable(*args, **kwargs)
         except BaseException as error:
+            advise(error)
             leave_users_frames(error)
             raise
 
@@ -253,6 +255,7 @@ class Jit(Callable):
         try:
             return self._slow_path(args, kwargs)
         except BaseException as error:
+            advise(error)
             leave_users_frames(error)
             raise
 

@@ -36,23 +36,30 @@ CONVERSIONS = {
 
 def refusal(purpose: str, location: Location | None, what: str) -> CaptureError:
     """The error for needing a value: `purpose` is a key of CONVERSIONS, `what` the array's type."""
-    chain = enclosing(location) if location else []
-    for depth, node in enumerate(chain):
-        if _is_part_of_test(node, chain[depth + 1 :]):
-            continue
-        advise = ADVICE.get(type(node))
-        advice = advise(node, chain[:depth]) if advise else None
-        if advice is not None and location is not None:
-            message, hint, culprit = advice
-            return CaptureError(f"{message} ({what})", span_of(culprit, location), hint)
-        if isinstance(node, ast.stmt):
-            break
+    advice = advice_at(location)
+    if advice is not None and location is not None:
+        message, hint, culprit = advice
+        return CaptureError(f"{message} ({what})", span_of(culprit, location), hint)
     return CaptureError(
         f"this needs {CONVERSIONS[purpose]} while compiling, but the array ({what}) has values only"
         " at run time",
         location,
         "keep it an array: NumPy functions and operators take it as it is",
     )
+
+
+def advice_at(location: Location | None) -> Advice | None:
+    """What to write in place of the idiom at a place; None if there is none that is known."""
+    chain = enclosing(location) if location else []
+    for depth, node in enumerate(chain):
+        if _is_part_of_test(node, chain[depth + 1 :]):
+            continue
+        advise = ADVICE.get(type(node))
+        if advise is not None and (advice := advise(node, chain[:depth])) is not None:
+            return advice
+        if isinstance(node, ast.stmt):
+            break
+    return None
 
 
 def _is_part_of_test(node: ast.AST, around: list[ast.AST]) -> bool:
