@@ -19,7 +19,7 @@ from nbcomp.ops.operand import (
     as_node,
     convert,
 )
-from nbcomp.ops.ufunc import Ufunc, call, like, select, test, widened
+from nbcomp.ops.ufunc import Ufunc, call, like, widened
 from nbcomp.types import FLOAT32, FLOAT64, DType, TensorType
 
 
@@ -131,32 +131,12 @@ class LogAddExp(Elementary, name="logaddexp", numpy=(np.logaddexp,)):
     cost = 60
     ulp = 64  # near 0 it is a difference of nearly equal numbers
 
-    def element(self, dtype: DType, *args: Expr) -> Expr:
-        return _log_add(dtype, "exp", args, np.log(2))
-
 
 class LogAddExp2(Elementary, name="logaddexp2", numpy=(np.logaddexp2,)):
     """log2(2 ** x + 2 ** y)"""
 
     cost = 60
     ulp = 64
-
-    def element(self, dtype: DType, *args: Expr) -> Expr:
-        return _log_add(dtype, "exp2", args, 1.0)
-
-
-def _log_add(dtype: DType, exp: str, args: tuple[Expr, ...], equal: float) -> Expr:
-    """larger + log1p(exp(smaller - larger)), and x + log 2 for x = y, infinities included (as
-    NumPy's npy_math has it).
-    """
-    x, y = map(widened, args)
-    distance = call("subtract", x, y)
-    rest = call("log1p", call(exp, call("negative", call("absolute", distance))))
-    if exp == "exp2":
-        rest = call("multiply", rest, like(float(np.log2(np.e)), x))
-    # A NaN distance (NaN, or infinities of both signs) is the answer itself.
-    answer = select(test("isnan", distance), distance, call("add", call("maximum", x, y), rest))
-    return convert(select(test("equal", x, y), call("add", x, like(equal, x)), answer), dtype)
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class Softplus(Activation, name="softplus"):
     """log(1 + e ** x)"""
 
     def formula(self, xp: Any, *x: Any) -> Any:
-        return xp.logaddexp(x[0], 0)
+        return _softplus(xp, x[0])
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,13 @@ class Mish(Activation, name="mish"):
     """x · tanh(log(1 + e ** x))"""
 
     def formula(self, xp: Any, *x: Any) -> Any:
-        return xp.multiply(x[0], xp.tanh(xp.logaddexp(x[0], 0)))
+        return xp.multiply(x[0], xp.tanh(_softplus(xp, x[0])))
+
+
+def _softplus(xp: Any, x: Any) -> Any:
+    """log(1 + e ** x), in the precision of x; whole numbers become floats."""
+    x = xp.multiply(x, 1.0)
+    return xp.add(xp.maximum(x, 0), xp.log1p(xp.exp(xp.negative(xp.absolute(x)))))
 
 
 @dataclass(frozen=True)
