@@ -98,6 +98,7 @@ def explained(function: Any) -> Explained:
             graphs += [GraphNote(region.location, c) for c in region.variants]
             remarks += region.explain()
         helpers = [account for account in map(explained, parts.helpers) if account.graphs]
+    helpers += [account for account in map(explained, function.forms.values()) if account.graphs]
     if function.variants:
         remarks += _through_python(function.variants[-1])
     for contest in function.contests.lost:

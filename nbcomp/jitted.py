@@ -81,12 +81,16 @@ from nbcomp.runtime.plan import (
 from nbcomp.types import TensorType
 from nbcomp.wrapped import (
     NOTHING,
+    Form,
     callable_of,
+    calling_routine,
     eager_call,
     forward_in_python,
     global_name,
     is_model,
+    is_routine,
     name_of,
+    needed_form,
     owner_of,
     parted,
     python_of,
@@ -118,6 +122,9 @@ class Jit(Callable):
     def __init__(self, function: Any, python: Any = None, options: Options = EVERYTHING) -> None:
         self.__wrapped__, self.options = function, options
         self._python = python or function  # what runs where nothing is compiled
+        self._routine = is_routine(python)
+        self._form = _form_of(function) if self._routine else None  # the calls that it takes
+        self.forms: dict[Form, Jit] = {}  # what takes other calls of a routine
         self._eager = eager_call(function, python)  # how that is called in parts, for models
         self.__name__ = name_of(function)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
@@ -181,8 +188,11 @@ class Jit(Callable):
 
     @classmethod
     def of(cls, function: Any, options: Options) -> Jit:
-        """The function, to be compiled by these options."""
-        return cls(function, options=options)
+        """The function, to be compiled by these options; a routine of NumPy's or a builtin as a
+        function that calls it."""
+        if not is_routine(function):
+            return cls(function, options=options)
+        return cls(calling_routine(function, needed_form(function)), function, options)
 
     def anew(self) -> Jit:
         """The same function without variants."""
@@ -198,7 +208,19 @@ class Jit(Callable):
 
     def __reduce__(self) -> Any:
         """By its name, or as the function; whoever reads it compiles it again."""
-        return global_name(self) or (self.of, (self.__wrapped__, self.options))
+        return global_name(self) or (self.of, (self._given, self.options))
+
+    def _other_form(self, form: Form) -> Jit:
+        """What takes calls of a routine with other arguments than those it must have."""
+        if form not in self.forms:
+            function = calling_routine(self._python, form)
+            self.forms[form] = type(self)(function, self._python, self.options)
+        return self.forms[form]
+
+    @property
+    def _given(self) -> Any:
+        """What was given to be compiled."""
+        return self._python if self._routine else self.__wrapped__
 
     def watch(self, call: Any) -> None:
         """Let calls of this function go to `call` instead; None ends that."""
@@ -260,6 +282,8 @@ class Jit(Callable):
             raise
 
     def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._routine and (form := (len(args), tuple(kwargs))) != self._form:
+            return self._other_form(form)(*args, **kwargs)
         if _definition(self.__wrapped__) != self._definition:
             self._begin_again()
         if self._full and not kwargs and all(map(_native, self.variants)) and not self._settling:
@@ -543,6 +567,7 @@ class Jit(Callable):
         capture = functools.partial(self._capture, args, kwargs)
         made = compile_captured(function, capture, options=self.options)
         if note is not None:
+            self.lengths.refused(values)
             made.trace.heard.append(note)
         return made
 
@@ -576,7 +601,8 @@ class Jit(Callable):
         try:
             made = capture_bytecode(self.__wrapped__, args, kwargs, self._places, opened, by_source)
         except Stopped:
-            if self._python is self.__wrapped__ or (kept := self._both_ways(args, kwargs)) is None:
+            model = self._python is not self.__wrapped__ and not self._routine
+            if not model or (kept := self._both_ways(args, kwargs)) is None:
                 raise  # of a module's `forward` there are no parts
             made = kept
         self._loops = has_loops(made)
@@ -813,6 +839,13 @@ def _definition(function: Any) -> tuple[int, ...]:
     return tuple(id(getattr(python, name, None)) for name in names)
 
 
+def _form_of(function: types.FunctionType) -> Form:
+    """The calls that a function takes."""
+    code = function.__code__
+    count = code.co_argcount
+    return count, code.co_varnames[count : count + code.co_kwonlyargcount]
+
+
 def _same_code(function: Any) -> Iterator[Guard]:
     """That a function has the code it has now."""
     python: Any = parted(function) or function
@@ -867,7 +900,7 @@ def jit(
         function = function.__wrapped__
     if isinstance(function, type):
         return _jit_class(function, options)
-    return Jit(callable_of(function, "jit"), options=options)
+    return Jit.of(callable_of(function, "jit"), options)
 
 
 def _jit_class(cls: Any, options: Options) -> Any:

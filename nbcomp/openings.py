@@ -70,11 +70,12 @@ class OpenLengths:
                 if self._fixed[source, axis] >= TRIES:
                     self.names.get(source, {}).pop(axis, None)
 
-    def refused(self) -> None:
+    def refused(self, values: Sequence[Any]) -> None:
         """A program could not be captured with open lengths; they are left alone after a few."""
         for source, names in self.names.items():
             for axis in list(names):
-                self._fixed[source, axis] += 1
+                if axis == WHOLE or _length(source, axis, values) > SHORT:
+                    self._fixed[source, axis] += 1
                 if self._fixed[source, axis] >= TRIES:
                     del names[axis]
 
@@ -82,6 +83,14 @@ class OpenLengths:
         taken = {name for names in self.names.values() for name in names.values()}
         numbered = (f"{c}{k or ''}" for k in range(100) for c in NAMES)
         return next(name for name in numbered if name not in taken)
+
+
+def _length(source: Source, axis: int, values: Sequence[Any]) -> int:
+    """The length of an axis in a call; 0 where there is no such array."""
+    try:
+        return int(validity.resolve(source, tuple(values)).shape[axis])
+    except Exception:  # whatever the user's own lookup raises
+        return 0
 
 
 def _varying(variant: Compiled, values: Sequence[Any]) -> Iterator[Source]:

@@ -25,7 +25,7 @@ from nbcomp.frontend.trace import Capture
 from nbcomp.graph.ir import Graph, Node
 from nbcomp.graph_module import GraphModule
 from nbcomp.jitted import Jit
-from nbcomp.openings import SHORT, annotated, with_types
+from nbcomp.openings import annotated, with_types
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.wrapped import NOTHING, callable_of, global_name, name_of, parted, python_of
 
@@ -41,7 +41,7 @@ class Script(Jit):
     def of(cls, function: Any, options: Options) -> Jit:
         """The function, to be compiled by these options."""
         own: type[Script] = type("Script", (Script,), {})
-        return own(function, options=options)
+        return super(Script, own).of(function, options)
 
     @property
     def graph(self) -> Graph:
@@ -96,8 +96,6 @@ class Script(Jit):
             raise RaisesHere(f"it raises {type(error).__name__}: {error}") from error
         for fixed in captured.sizes.fixed if captured.sizes else ():
             if fixed.needed:
-                if fixed.symbol.hint > SHORT:
-                    self.lengths.refused()
                 raise Unsupported(fixed.why, fixed.place)
         return captured
 
@@ -113,7 +111,7 @@ class Script(Jit):
         return result
 
     def __reduce__(self) -> Any:
-        return global_name(self) or (Script.of, (self.__wrapped__, self.options))
+        return global_name(self) or (Script.of, (self._given, self.options))
 
     def __repr__(self) -> str:
         return f"<nbcomp.script {self.__qualname__}: {self._made()}>"

@@ -6,10 +6,15 @@ Knows Python's callables and pickle; nothing of compiling.
 
 from __future__ import annotations
 
+import ast
+import functools
 import inspect
+import linecache
 import sys
 import types
 from typing import Any
+
+import numpy as np
 
 from nbcomp.errors import PACKAGE, an
 
@@ -30,6 +35,53 @@ def callable_of(function: Any, what: str) -> Any:
         if isinstance(method, types.FunctionType):
             return types.MethodType(method, function)
     return function
+
+
+def function_of(source: str, file: str, **names: Any) -> types.FunctionType:
+    """The function that this source defines over these globals; `file` is what it is shown as."""
+    lines = source.splitlines(keepends=True)
+    linecache.cache[file] = len(source), None, lines, file
+    found: dict[str, Any] = dict(names)
+    exec(compile(source, file, "exec"), found)
+    name = ast.parse(source).body[0].name  # type: ignore[attr-defined]
+    made: types.FunctionType = found[name]
+    return made
+
+
+def is_routine(function: Any) -> bool:
+    """Whether this is one of NumPy's functions or a builtin, which have no code in Python."""
+    if isinstance(function, functools.partial):
+        return is_routine(function.func)
+    kinds = np.ufunc | types.BuiltinFunctionType | type(np.sum)
+    owner = getattr(function, "__self__", None)
+    return isinstance(function, kinds) and isinstance(owner, types.ModuleType | None)
+
+
+Form = tuple[int, tuple[str, ...]]  # of a call: how many arguments by position, names of the rest
+
+
+def needed_form(routine: Any) -> Form:
+    """The call of a routine with the arguments that it must have, as far as Python can tell."""
+    if isinstance(routine, np.ufunc):
+        return routine.nin, ()
+    try:
+        parameters = inspect.signature(routine).parameters.values()
+    except (TypeError, ValueError):
+        return 1, ()
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return sum(p.kind in kinds and p.default is p.empty for p in parameters), ()
+
+
+def calling_routine(routine: Any, form: Form) -> types.FunctionType:
+    """A function in Python that calls a routine so."""
+    count, names = form
+    given = [f"x{k + 1}" for k in range(count)]
+    takes = [*given, *["/"] * bool(given), *["*"] * bool(names), *names]
+    gives = [*given, *(f"{n}={n}" for n in names)]
+    name = name_of(routine)
+    source = f"def {name}({', '.join(takes)}):\n    return routine({', '.join(gives)})\n"
+    file = f"<{name}({', '.join(gives)})>"
+    return function_of(source, file, routine=routine, __name__=__name__)
 
 
 def unwrapped(function: Any) -> Any:

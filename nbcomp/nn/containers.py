@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import linecache
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MethodType
 from typing import Any
 
 from nbcomp.nn.module import Module
+from nbcomp.wrapped import function_of
 
 
 class _Numbered(Module):
@@ -115,12 +115,7 @@ def _line_by_line(count: int) -> Callable[..., Any]:
         "    return x",
     ]
     file = f"<nn.Sequential of {count}>"
-    source = "\n".join(lines)
-    linecache.cache[file] = len(source), None, [f"{line}\n" for line in lines], file
-    names: dict[str, Any] = {"Sequential": Sequential, "__name__": __name__}
-    exec(compile(source, file, "exec"), names)
-    made: Callable[..., Any] = names["forward"]
-    return made
+    return function_of("\n".join(lines), file, Sequential=Sequential, __name__=__name__)
 
 
 class ModuleDict(Module):

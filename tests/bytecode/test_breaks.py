@@ -6,6 +6,9 @@ import functools
 import gc
 import io
 import logging
+import math
+import operator
+import pickle
 import sys
 import traceback
 import warnings
@@ -817,3 +820,53 @@ def test_windows_of_an_input_are_no_array_from_elsewhere() -> None:
     f = nbcomp.jit(lambda x: np.lib.stride_tricks.sliding_window_view(x, 3).mean(1))
     same(f(X), np.lib.stride_tricks.sliding_window_view(X, 3).mean(1))
     assert "neither an input" not in str(f.compiled.explain())
+
+
+@pytest.mark.parametrize("compile", [nbcomp.jit, nbcomp.script])
+@pytest.mark.parametrize(
+    ("routine", "args", "kwargs"),
+    [
+        (np.sin, (X,), {}),
+        (np.sin, (X,), {"out": np.zeros(6)}),
+        (np.add, (X, 2.0), {}),
+        (np.where, (X > 2, X, 0.0), {}),
+        (np.sum, (X.reshape(2, 3),), {"axis": 1, "keepdims": True}),
+        (np.dot, (X, X), {}),
+        (math.sqrt, (2.0,), {}),
+        (sorted, ([3, 1, 2],), {"reverse": True}),
+        (operator.add, (X, X), {}),
+        (functools.partial(np.multiply, 2.0), (X,), {}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_routines_compile(compile: Any, routine: Any, args: Any, kwargs: Any) -> None:
+    fast = compile(routine)
+    for _ in range(3):
+        np.testing.assert_array_equal(fast(*args, **kwargs), routine(*args, **kwargs), strict=True)
+    assert not fast.fallbacks
+    assert fast.variants or fast.explain().helpers
+    with pytest.raises(TypeError):
+        fast(*args, **kwargs, nothing=1)
+    again = pickle.loads(pickle.dumps(compile(math.sqrt)))
+    assert again(4.0) == 2.0
+
+
+def test_effects_of_builtins_happen_in_every_call(capsys: pytest.CaptureFixture[str]) -> None:
+    fast = nbcomp.jit(print)
+    with pytest.warns(nbcomp.NumpyFallback, match="may have effects"):
+        fast("a", sep="")
+    fast("a", sep="")
+    assert capsys.readouterr().out == "a\na\n"
+
+
+def test_loops_beside_functions_of_numpys_own_library() -> None:
+    def smoothed(x: Any) -> Any:
+        y = np.zeros(len(x))
+        for i in range(1, len(x)):
+            y[i] = max(y[i - 1] * 0.5, x[i])
+        return np.convolve(y, np.hanning(4))
+
+    fast = nbcomp.jit(smoothed)
+    np.testing.assert_allclose(fast(X), smoothed(X))
+    assert fast.has_loops
+    assert not fast.breaks

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.frontend.namespace import FILES, VOLATILE_MODULES
 from nbcomp.frontend.script.source import source_of
 from nbcomp.frontend.tracer import METHODS
 from nbcomp.graph.numpy_function import NUMPY
@@ -109,7 +110,9 @@ class _Reader:
             if function in self.seen:
                 return True
             self.seen.add(function)
-            mine = not function.__module__.startswith(("numpy", "nbcomp"))
+            if _is_numpys(function):
+                return True
+            mine = not function.__module__.startswith("nbcomp")
             return mine and _Reader(function, self.seen).is_pure()
         return _is_of_numbers(function)
 
@@ -133,6 +136,14 @@ class _Reader:
             except ValueError:  # nothing yet
                 return NotImplemented
         return names.get(name, builtins_of(names).get(name, NotImplemented))
+
+
+def _is_numpys(function: Any) -> bool:
+    """Whether this is a function of NumPy's that only computes: not one of files, of NumPy's state,
+    or of random numbers."""
+    module = function.__module__ or ""
+    known = module.split(".")[0] == "numpy" and module not in VOLATILE_MODULES
+    return known and function not in FILES
 
 
 def _is_of_numbers(function: Any) -> bool:
