@@ -20,6 +20,7 @@ from nbcomp.display.text.tables import table as columns
 from nbcomp.display.view.headline import others_words
 from nbcomp.display.view.words import called, count, seconds
 from nbcomp.display.visible import escape, visible
+from nbcomp.measure.timing import FEW
 from nbcomp.tuning.result import EARLY, Difference, Found, KernelState, State, Tuned
 
 HEAD = ("kernel", "trials", "default", "best", "speed-up")
@@ -229,7 +230,9 @@ class TuneReport(_Shown):
             yield f"{words}, same result"
         if tuned.numpy and tuned.own:
             theirs, times = tuned.numpy.median, tuned.numpy.median / tuned.own.median
-            yield f"NumPy takes {seconds(theirs)}: {factor(times)} its speed"
+            few = tuned.numpy.samples < FEW
+            sure = f", by {count(tuned.numpy.samples, 'measurement')} only" if few else ""
+            yield f"NumPy takes {seconds(theirs)}: {factor(times)} its speed{sure}"
         if disturbed := others_words(tuned.others):
             yield disturbed
         noise = max((k.state.noise for k in tuned.kernels), default=1.0)

@@ -144,6 +144,14 @@ def test_what_is_to_be_known(more: dict[str, Any], words: str) -> None:
     assert words in shown.html()
 
 
+def test_how_often_numpy_was_timed_is_told_where_that_says_little() -> None:
+    found = tuned()
+    assert found.numpy is not None
+    once = replace(found, numpy=replace(found.numpy, samples=1))
+    assert "37.5× its speed, by 1 measurement only" in str(TuneReport(once, 30.0))
+    assert "only" not in str(TuneReport(found, 30.0))
+
+
 def test_a_noisy_machine_is_told() -> None:
     (found,) = tuned().kernels
     noisy = replace(found, state=replace(found.state, noise=1.7))
