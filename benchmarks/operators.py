@@ -10,7 +10,6 @@ first, those written to arguments included; both sides then take turns in one pr
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -252,11 +251,9 @@ READS = (
 def entry(row: Row, dtype: Any, n: int, seconds: float) -> tuple[float | None, str]:
     """How many times as fast as NumPy, and what is to be said about it."""
     given = row.make(n, dtype, np.random.default_rng(0))
-    compiled = nbcomp.jit(row.function)
     left, right = (tuple(a.copy(order="K") for a in given) for _ in range(2))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        ours = compiled(*left)
+    compiled = nbcomp.compile(row.function, *left).entry
+    ours = compiled(*left)
     theirs = row.function(*right)
     for got, wanted in zip((ours, *left), (theirs, *right), strict=True):
         if wanted is None and got is None:
@@ -266,8 +263,9 @@ def entry(row: Row, dtype: Any, n: int, seconds: float) -> tuple[float | None, s
         if not same or not np.allclose(got, wanted, tolerance, tolerance, equal_nan=True):
             return None, "DIFFERENT"
     calls: list[Any] = [(compiled, left, {}), (row.function, right, {})]
-    (own, _), (numpy, _) = alternate(calls, seconds, rounds=ROUNDS, rest=0.0)
-    return numpy.median / own.median, "NumPy" if said else ""
+    sides = alternate(calls, seconds, rounds=ROUNDS, rest=0.0, shortest=True)
+    own, numpy = (timing.median for timing, _ in sides)
+    return numpy / own, ""
 
 
 def line(row: Row, dtype: Any, sizes: list[int], seconds: float) -> Iterator[str]:
