@@ -121,6 +121,23 @@ class _Transposed:
         return np.zeros(shape, dtype) if bias is None else np.reshape(bias, shape).astype(dtype)
 
 
+def _of_one_place(image: Any, weight: Any, bias: Any, before: Any, out: Any, groups: int) -> Any:
+    """The result, (batch, groups, channels, *space), of an image of one place: the kernel itself,
+    summed over the channels, in a product."""
+    kernel = weight.shape[2:]
+    rows = np.reshape(image, (image.shape[0], groups, 1, -1))
+    terms = np.reshape(weight, (groups, weight.shape[0] // groups, -1))
+    product = rows[:, 0, 0] @ terms[0] if groups == 1 else rows @ terms
+    made: Any = np.reshape(product, (image.shape[0], groups, weight.shape[1], *kernel))
+    ends = [(p, min(k, p + n)) for k, p, n in zip(kernel, before, out, strict=True)]
+    made = made[(..., *(slice(a, b) for a, b in ends))]
+    after = [(0, n - (b - a)) for (a, b), n in zip(ends, out, strict=True)]
+    if any(map(any, after)):
+        made = np.pad(made, [(0, 0)] * 3 + after)
+    column = (groups, weight.shape[1], *(1 for _ in kernel))
+    return made if bias is None else made + np.reshape(bias, column)
+
+
 def _transposed(
     space: int,
     x: Any,
@@ -158,8 +175,12 @@ def _transposed(
     counts = tuple(-(-n // s) for n, s in zip(out, stride, strict=True))
     steps = tuple(d // math.gcd(s, d) for s, d in zip(stride, dilation, strict=True))
     axes = [_sides(*own) for own in zip(kernel, stride, padding, dilation, strict=True)]
-    how = _Transposed(stride, tuple(out), counts, steps, groups)
-    result = how(batch, weight, bias, axes)
+    pairs = zip(kernel, padding, strict=True)
+    if all(n == 1 for n in (*batch.shape[2:], *dilation)) and all(p < k for k, p in pairs):
+        result = _of_one_place(batch, weight, bias, padding, out, groups)
+    else:
+        how = _Transposed(stride, tuple(out), counts, steps, groups)
+        result = how(batch, weight, bias, axes)
     result = np.reshape(result, (batch.shape[0], -1, *out))
     return result[0] if alone else result
 

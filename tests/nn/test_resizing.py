@@ -80,6 +80,7 @@ def scattered(
         ((21,), (5,), {"stride": 3, "dilation": 2, "padding": 4}),
         ((2, 3, 9), (2, 3, 2), {"stride": (2, 1, 2)}),
         ((1, 1), (4, 4), {}),  # all of the result is around one element
+        ((1, 1), (3, 2), {"stride": 4, "padding": (1, 0), "output_padding": 3, "groups": 2}),
     ],
 )
 def test_transposed_convolutions_add_multiples_of_the_kernel(
