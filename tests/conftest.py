@@ -16,6 +16,7 @@ import pytest
 
 GOLDEN = Path(__file__).parent / "golden"
 os.environ["NBCOMP_RECORD"] = "off"  # what was tuned on this machine is no part of a test
+os.environ["COLUMNS"] = "100"  # nor is how wide its terminal is
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background, as under nohup:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send interrupts and wait
 

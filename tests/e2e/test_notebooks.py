@@ -33,11 +33,11 @@ def ready(page: Page) -> None:
 def run_all(page: Page) -> None:
     """Run all cells; again if they were lost, which happens while a connection is being made."""
     begun = page.locator(".jp-InputPrompt", has_text=re.compile(r"\[[*\d]"))
-    for _ in range(5):
+    for _ in range(3):
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         try:
-            begun.first.wait_for(timeout=10_000)
+            begun.first.wait_for(timeout=30_000)
             return
         except TimeoutError:
             continue
