@@ -260,10 +260,11 @@ def _does_not_fit(size: Any, wanted: Sequence[Any], product: Any) -> str:
     text = f"cannot reshape array of size {size} into shape {shape}"
     if not sizes.is_open((size,)):
         return text
+    typed = f"say in the type that it is a multiple ('{product}*{size}'), or "
     return (
-        f"{text} for all {size}, which is taken as {sizes.hint(size)}: name the length of the axis"
-        f" itself, in a type of more axes, or jit it with an array whose {size} is a multiple"
-        f" of {product}"
+        f"{text} for all {size}, which is taken as {sizes.hint(size)}:"
+        f" {typed if str(size).isidentifier() else ''}jit it with an array whose {size} is a"
+        f" multiple of {product}"
     )
 
 

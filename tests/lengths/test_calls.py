@@ -269,6 +269,21 @@ def test_types_among_arrays_are_compiled_for(rng: np.random.Generator) -> None:
     assert len(g.variants) == 1
 
 
+def test_a_type_says_that_a_length_is_a_multiple(rng: np.random.Generator) -> None:
+    def rows(x: Any) -> Any:
+        return x.reshape(-1, 4).sum(axis=1)
+
+    with pytest.raises(ValueError, match=r"for all n, .* say in the type .* \('4\*n'\), or jit"):
+        nbcomp.compile(rows, nbcomp.f64["n"])
+    compiled = nbcomp.compile(rows, nbcomp.f64["4*n"])
+    assert "f64[n, 4] = reshape" in str(compiled.captured)
+    for n in (8, 400):
+        x = rng.random(n)
+        np.testing.assert_allclose(compiled(x), rows(x), rtol=1e-14)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        compiled(rng.random(41))
+
+
 def test_types_name_lengths_by_formulas(rng: np.random.Generator) -> None:
     def between(x: Any, y: Any) -> Any:
         a, b = x[1:, : x.shape[1] // 2], x[:-1, x.shape[1] // 2 :]
