@@ -333,7 +333,13 @@ class Compiled:
                 return other(*args, **kwargs)
         if why is not None:
             raise NbcompError(f"{self.name} was compiled for other arguments: {why}")
-        return self.run(values)
+        try:
+            return self.run(values)
+        except interpret.StepFailed as ended:
+            known = self.failure(ended.step, ended.status, values)
+        if known is not None:
+            raise known
+        return self.function(*args, **kwargs)  # Python says what is wrong
 
     def mismatch(self, values: Sequence[Any]) -> str | None:
         """Why these bound arguments are not those it was compiled for; None if they are."""

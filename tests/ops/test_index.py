@@ -302,6 +302,9 @@ def test_results_that_are_written_where_they_go(op: Any) -> None:
 
 def test_indices_out_of_range_are_numpys_errors() -> None:
     take = nbcomp.jit(lambda x, i: x[i])
+    compiled = nbcomp.compile(lambda x, i: x[i], np.ones((5, 3)), np.array([0, 1]))
+    with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 5"):
+        compiled(np.ones((5, 3)), np.array([0, 7]))
     for places in ([5], [0, -6], [2**40]):
         with pytest.raises(IndexError, match="out of bounds"):
             take(np.ones((5, 3)), np.array(places))
