@@ -46,13 +46,13 @@ def step_names(compiled: Compiled) -> tuple[str, ...]:
 
 def _roles(compiled: Compiled) -> dict[int, Role]:
     program = compiled.program
+    inputs = range(len(compiled.captured.inputs))  # also where a result is written to one
     roles: dict[int, Role] = dict.fromkeys(range(program.slots), "temp")
-    roles |= dict.fromkeys(range(len(compiled.captured.inputs)), "input")
     kept = [step for step in program.steps if isinstance(step, LibraryStep) and step.kept]
     roles |= dict.fromkeys((s for step in kept for s, _ in step.outputs), "constant")
     roles |= dict.fromkeys(program.constants, "constant")
     roles |= dict.fromkeys((s for s, _ in program.outputs if s not in program.temps), "output")
-    return roles
+    return roles | dict.fromkeys(inputs, "input")
 
 
 def _described(compiled: Compiled) -> tuple[dict[int, str], dict[int, int]]:
