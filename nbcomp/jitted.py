@@ -415,6 +415,10 @@ class Jit(Callable):
         seconds = self.contests.clock() - start
         if before == (parts.version, len(parts.compiled)) and contest.took(way, seconds):
             self._decided(contest)
+            lost = all(c.winner is Way.PYTHON for c in self.contests.kinds.values())
+            whole = any(type(value) is int for value in args)  # others may be another kind
+            if lost and not whole and self._hand_on(args, kwargs) and self._watcher is None:
+                self._native.connect(self)
         return result
 
     def _contest(
@@ -777,11 +781,16 @@ class Jit(Callable):
     def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Calls of these types are Python's from now on."""
         self._refused.add(_call_key(args, kwargs))
+        self._hand_on(args, kwargs)
+
+    def _hand_on(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Let the native entry hand calls of these types on to Python; whether it can tell them."""
         signature = with_types(self.__wrapped__)
         complete = signature is not None and len(signature.parameters) == len(args)
         guards = guards_of(args) if complete and not kwargs else None
         if guards is not None:
             self._leave_to_python((*guards, *_same_code(self.__wrapped__)))
+        return guards is not None
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a method: bound to its instance like a function."""

@@ -216,3 +216,14 @@ def test_refused_calls_are_handed_on() -> None:
     transformed.__code__ = (lambda x: np.sin(x)).__code__
     np.testing.assert_allclose(fast(x), np.sin(x))
     assert fast.variants
+
+
+def test_the_native_entry_hands_on_what_python_won(rng: np.random.Generator) -> None:
+    fast, x = timed(2e-5, 1e-5), rng.random(5)
+    calls(fast, x)
+    seen = watched(fast)
+    calls(fast, x, 3)
+    assert not seen
+    calls(fast, rng.random(6), 12)  # others go through the parts, as before
+    assert {c.winner for c in fast.contests.kinds.values()} == {Way.PYTHON}
+    assert not calls(fast, rng.random(6), 3)
