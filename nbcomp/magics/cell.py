@@ -272,6 +272,15 @@ def expression_of(text: str) -> ast.expr:
     return ast.parse(text.strip().rstrip("; "), "<call>", "eval").body
 
 
+def is_expression(text: str) -> bool:
+    """Whether a text is an expression: what a command takes as the name or the call it is about."""
+    try:
+        expression_of(text)
+    except SyntaxError:
+        return False
+    return True
+
+
 def is_silenced(shell: InteractiveShell, text: str) -> bool:
     """Whether a cell ends in `;`, which keeps its value from being shown."""
     return bool(DisplayHook.semicolon_at_end_of_expression(shell.transform_cell(text)))
@@ -287,7 +296,7 @@ def call_of(
     """The call that an expression like `f(x, y)`, or the name of a function, stands for, executed.
 
     A plain function is compiled for it, and any function if there is a `way` to do so; with `keep`,
-    its name stands for the compiled one then.
+    its name stands for the compiled one then.  `Call.kept` says whether the notebook has it.
     """
     __tracebackhide__ = True
     namespace = shell.user_ns
@@ -303,7 +312,7 @@ def call_of(
         return eval(compile(ast.Expression(part), name, "eval"), namespace)
 
     if isinstance(node, ast.Call):
-        function = _compiled(value_of(node.func), way, _as_function(node, namespace))
+        function = _compiled(old := value_of(callee), way, _as_function(node, namespace))
         # `collect(…)` evaluates the arguments exactly as the call itself would.
         collect = ast.Call(ast.Name("_nbcomp_collect", ast.Load()), node.args, node.keywords)
         namespace["_nbcomp_collect"] = lambda *args, **kwargs: Call(function, args, kwargs)
@@ -313,17 +322,18 @@ def call_of(
             del namespace["_nbcomp_collect"]
     elif isinstance(node, (ast.Name, ast.Attribute)):
         try:
-            call = call_with_inputs(_compiled(value_of(node), way), namespace, inputs)
+            function = _compiled(old := value_of(callee), way)
+            call = call_with_inputs(function, namespace, inputs)
         except NoInput as missing:
             raise UsageError(missing.words(f"write a call, such as {expression}(…)")) from None
     else:
         raise UsageError(f"expected a call such as f(x), not {expression!r}")
     call.make()
+    call.kept = function is old
     if keep and isinstance(callee, ast.Name):
-        old = namespace.get(callee.id)
         plain = old.__wrapped__ if way is not None and is_compiled(old) else old
-        if isinstance(plain, FunctionType) and call.function.__wrapped__ is plain:
-            namespace[callee.id] = call.function
+        if isinstance(plain, FunctionType) and function.__wrapped__ is plain:
+            namespace[callee.id], call.kept = function, True
     return call
 
 

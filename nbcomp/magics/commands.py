@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from nbcomp.magics.cell import (
     call_of,
     compiled_named,
     function_named,
+    is_expression,
     is_silenced,
     run_cell,
 )
@@ -135,11 +137,15 @@ def leveled(words: list[str]) -> tuple[str, str]:
     if len(words) == 1:
         return words[0], LEVELS[0]
     *name, level = words
-    if level in LEVELS:
-        return " ".join(name), level
-    if level.isidentifier():
-        raise UsageError(f"invalid choice: {level!r} (choose from {', '.join(LEVELS)})")
-    return " ".join(words), LEVELS[0]
+    if level not in LEVELS and level.isidentifier() and is_expression(" ".join(name)):
+        near = get_close_matches(level, LEVELS, 1, 0.4)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"invalid choice: {level!r} (choose from {', '.join(LEVELS)}){meant}")
+    if level not in LEVELS:
+        return " ".join(words), LEVELS[0]
+    if name[-1] in LEVELS and is_expression(" ".join(name[:-1])):
+        raise UsageError(f"one level at a time: %ir {' '.join(name[:-1])} {name[-1]}")
+    return " ".join(name), level
 
 
 SHOW_HELP = f"sections of the report, such as speed,graph: {', '.join(SECTIONS)}"

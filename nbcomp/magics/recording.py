@@ -27,6 +27,7 @@ class Call:
     """A call of a compiled function.
 
     given_by: the notebook's variables that were taken for arguments, as nobody called the function.
+    kept: whether the notebook has the function, so that what it adopts is used from then on.
     Once it was made: `value` is what it returned, `compiled` what ran, or else `refused` says why
     it ran in NumPy.
     """
@@ -38,6 +39,7 @@ class Call:
     compiled: Any = None
     refused: Unsupported | None = None
     given_by: tuple[str, ...] = ()
+    kept: bool = False
 
     def make(self) -> Any:
         """Make the call."""

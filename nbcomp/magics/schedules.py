@@ -14,6 +14,11 @@ from nbcomp.magics.cell import call_of
 from nbcomp.magics.commands import parsed, unquoted
 from nbcomp.magics.failing import UsersFrames
 
+NOT_KEPT = (
+    "--adopt: {} is compiled for this call only, there is no compiled function that could use the "
+    "schedule; give it a name first, such as f = nbcomp.jit(…), and call that"
+)
+
 
 @magics_class
 class ScheduleMagics(Magics):
@@ -49,10 +54,12 @@ class ScheduleMagics(Magics):
                 steps = parse(cell)
             except ScheduleError as error:
                 raise UsageError(str(error)) from None
-            call = call_of(self.notebook, " ".join(args.call), args.inputs)
+            call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=args.adopt)
             call.find_compiled()
             if call.refused is not None:
                 raise call.refused
+            if args.adopt and not call.kept:
+                raise UsageError(NOT_KEPT.format(" ".join(args.call)))
             compiled = call.compiled
             names = [k.name for k in compiled.kernels]
             if not args.kernel and len(names) != 1:

@@ -11,7 +11,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from nbcomp.display.view.words import count
 from nbcomp.errors import NbcompError
-from nbcomp.magics.cell import call_of
+from nbcomp.magics.cell import call_of, is_expression
 from nbcomp.magics.commands import parsed, unquoted
 from nbcomp.magics.failing import UsersFrames
 from nbcomp.magics.measuring import keep_tuned
@@ -52,7 +52,7 @@ class TuneMagics(Magics):
                     raise UsageError("what is to be tuned? %tune f(x)")
                 return
             seconds = budget(args.seconds, "--seconds")
-            call = call_of(self.notebook, " ".join(args.call), args.inputs, keep=True)
+            call = call_of(self.notebook, called(args.call), args.inputs, keep=True)
             call.find_compiled()
             name = call.function.__name__
             with in_a_line():
@@ -62,6 +62,16 @@ class TuneMagics(Magics):
             progress.finish(found)
             if not isinstance(found, Note):
                 keep_tuned(call, found.tuned.own, found.tuned.numpy)
+
+
+def called(words: list[str]) -> str:
+    """The call that the words of a command are; UsageError where the seconds stand behind it
+    without their option."""
+    *call, last = words if words[-1] not in ("s", "second", "seconds") else words[:-1]
+    number = last.removesuffix("s")
+    if call and number.replace(".", "", 1).isdigit() and is_expression(" ".join(call)):
+        raise UsageError(f"how long to search is an option: --seconds {number}")
+    return " ".join(words)
 
 
 def exchange(record: str, export: str, merge: str) -> str:

@@ -92,6 +92,9 @@ def test_user_errors_are_one_line(data: Any) -> None:
     assert usage_error(data, "%ir nothing") == "name 'nothing' is not defined"
     assert "not a compiled function" in usage_error(data, "%ir g")
     assert "invalid choice: 'binary'" in usage_error(data, "%ir f binary")
+    assert "did you mean loop?" in usage_error(data, "%ir f loops")
+    assert "did you mean asm?" in usage_error(data, "%ir f(x) assembly")
+    assert "one level at a time: %ir f asm" in usage_error(data, "%ir f asm llvm")
     assert "expected a function, not an int" in usage_error(data, "%compile h(x)")
     assert "such as f(x)" in usage_error(data, "%compile 1 + 2")
     assert "whole numbers such as 1,64,4096" in usage_error(data, "%%compile --sizes a\nf(x)")

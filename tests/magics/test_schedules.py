@@ -55,6 +55,16 @@ def test_adopting(shell: Any) -> None:
     assert "against the schedule in use before" in str(again)
 
 
+def test_what_was_never_compiled_adopts_too_if_it_has_a_name(shell: Any) -> None:
+    shell.run("def g(x, y): return np.exp(x) + y.T\ndef of(g): return g\n")
+    refused = shell.run(f"%%schedule of(g)(x, y) --adopt\n{STEPS}").error_in_exec
+    assert "of(g)(x, y) is compiled for this call only" in str(refused)
+    report = shell.value(f"%%schedule g(x, y) --adopt --seconds 0.2\n{STEPS}")
+    assert shell.names["g"].compiled is report.trial.compiled
+    shell.run("%compile g(x, y) --no-bench")
+    assert shell.names["g"].compiled.options.schedules
+
+
 @pytest.mark.parametrize(
     ("line", "cell", "message"),
     [

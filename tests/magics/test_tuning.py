@@ -102,6 +102,8 @@ def test_exporting_and_merging(shell: Any, record: Path, tmp_path: Path) -> None
         ("%tune nothing(x)", "name 'nothing' is not defined"),
         ("%tune f(x) --seconds 0", "--seconds: how many seconds to search, more than 0, not 0"),
         ("%tune f(x) --seconds -3", "more than 0, not -3"),
+        ("%tune f(x) 10", "how long to search is an option: --seconds 10"),
+        ("%tune f(x) 2.5 seconds", "how long to search is an option: --seconds 2.5"),
         ("%compile f(x) --tune 0", "--tune: how many seconds to search, more than 0, not 0"),
         ("%tune --export x.jsonl", "the record is switched off"),
         ("%tune f(x) --seconds 1 --record /proc/no/such", "cannot be written to"),
