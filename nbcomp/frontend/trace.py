@@ -210,7 +210,7 @@ def finish(
     reached = set(topological(outputs.nodes))
     if session.sizes:
         _keep_long(reached)
-    for loops in session.effects:  # they may raise, whoever reads their results
+    for loops in session.effects:  # they may raise or never end, whoever reads them
         if loops not in reached and isinstance(loops.op, Control):
             outputs.add(apply(Result(0, loops.op.results()[0]), loops))
     used = [r for r in session.reads.values() if r.used and r.node not in session.known_nodes]

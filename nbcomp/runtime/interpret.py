@@ -77,13 +77,12 @@ def framed(plan: Plan, args: tuple[Any, ...]) -> Frame:
 
 
 def _status(call: Callable[[], int]) -> int:
-    """What a step gives; loops that may run for ever raise KeyboardInterrupt from inside."""
+    """What a step gives; loops that may run for ever raise from inside what a handler of signals
+    raises, KeyboardInterrupt above all."""
     try:
         return call()
     except SystemError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):
-            raise error.__cause__ from None
-        raise
+        raise (error.__cause__ or error) from None
 
 
 def prepared(step: Step | HostStep, frame: Frame) -> Callable[[], int]:

@@ -6,6 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nbcomp
 
 PROGRAM = """
 import nbcomp, numpy as np
@@ -56,3 +63,68 @@ def test_ctrl_c(tmp_path) -> None:  # type: ignore[no-untyped-def]
     finally:
         process.kill()
         process.stdout.close()
+
+
+def returns_nothing(x, n):  # type: ignore[no-untyped-def]
+    if n:
+        while True:
+            n = (n * 5 + 3) % 7
+
+
+def is_not_read(x, n):  # type: ignore[no-untyped-def]
+    k = 0
+    while n > 0:
+        k = (k + 1) % 5
+    return x * 2
+
+
+def is_empty(x, n):  # type: ignore[no-untyped-def]
+    while n:
+        pass
+    return x * 2
+
+
+def changes_no_array(x, n):  # type: ignore[no-untyped-def]
+    while n > x.sum():
+        pass
+    return x * 2
+
+
+def works_on_arrays(x, n):  # type: ignore[no-untyped-def]
+    y = x
+    while n > x.sum():
+        y = np.sin(y)
+    return x * 2
+
+
+def is_in_a_helper(x, n):  # type: ignore[no-untyped-def]
+    is_not_read(x, n)
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        returns_nothing,
+        is_not_read,
+        is_empty,
+        changes_no_array,
+        works_on_arrays,
+        is_in_a_helper,
+    ],
+)
+def test_a_loop_without_end_runs_whoever_reads_its_results(function: Callable[..., Any]) -> None:
+    scripted, x = nbcomp.script(function), np.zeros(4)
+    np.testing.assert_equal(scripted(x, 0), function(x, 0))
+
+    def ring(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(TimeoutError):
+            scripted(x, 3)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -52,6 +52,7 @@ from nbcomp.loop.grammar import (
     Stmt,
     Store,
     Var,
+    While,
     affine,
     const,
     loads_of,
@@ -285,13 +286,18 @@ class Region(Statements):
 
     # ---------------------------------------------------------------------------------- leaving
 
+    @property
+    def runs_anyway(self) -> bool:
+        """Whether the kernel is run whoever reads its results: it may raise, or may never end."""
+        return self.fails or any(isinstance(s, While) for s in walk(tuple(self.stmts)))
+
     def kernel(
         self, name: str, results: list[tuple[str, Scalar]]
     ) -> tuple[Kernel, list[int], list[Node]]:
         """The kernel, which operands it changes, and the operands' nodes."""
         outputs = [m.buffer for m in self.made]
         changes = self.made or any(m is not None and m.written for _, _, m in self.operands)
-        if not results and self.fails and not changes:
+        if not results and self.runs_anyway and not changes:
             results = [("done", number(True))]  # something for the graph to reach it by
         for label, s in results:
             out = Buffer(self.fresh(label), s.dtype, (), (), "output")
@@ -338,7 +344,7 @@ class Region(Statements):
             memory = names[kernel.buffers[position].name]
             new = replace(made[k], name=memory.buffer.name)
             memory.origin._place.write(new)
-        if self.fails:
+        if self.runs_anyway:
             self.session.effects.append(loops)
         rest = made[len(updated) :]
         for memory, node in zip(self.made, rest, strict=False):

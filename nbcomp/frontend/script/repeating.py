@@ -230,9 +230,11 @@ class Repeat:
         if any(found & written for found in sources.values()):
             raise self._refused("a loop that gives another name to an array it writes to")
         told = results_to_reach(checks, [test, *news, *ends])
+        if not starts:  # the loop changes nothing, but may never end: a result to reach it by
+            told = [constant(np.zeros((), BOOL))]
         starts += [constant(np.zeros(n.shape, n.type.dtype)) for n in told]
         inside += [_stand_in(k, n) for k, n in enumerate(starts) if k >= len(inside)]
-        self._place(carried, starts, inside, test, [*news, *ends, *told], [*asked, *checks])
+        self._place(carried, starts, inside, test, [*news, *ends, *told])
         link([(self._get(name)._place.storage, sources[name]) for name in heads])
         return True
 
@@ -279,7 +281,6 @@ class Repeat:
         inside: list[Node],
         test: Node,
         ends: list[Node],
-        checks: list[Node],
     ) -> None:
         outputs = [test, *ends]
         others = [n for n in boundary(outputs, self.outer) if n not in set(inside)]
@@ -287,8 +288,7 @@ class Repeat:
         loop = While(subgraph("test", operands, [test]), subgraph("body", operands, ends))
         made = apply(loop, *starts, *others)
         results = results_of(made)
-        if checks:
-            self.session.effects.append(made)
+        self.session.effects.append(made)  # it may raise, or never end
         for c, node in zip(carried, results, strict=False):
             self._set(c.name, _tracer(self.session, c, _named(c, node)))
         for s, node in zip(self.storages, results[len(carried) :], strict=False):
