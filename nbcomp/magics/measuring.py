@@ -19,7 +19,7 @@ from nbcomp.magics.plain import plain
 from nbcomp.magics.recording import Call, breaks_of, parts_of
 from nbcomp.magics.repeatable import effect_of
 from nbcomp.measure.arguments import Elsewhere, kept, twin
-from nbcomp.measure.comparison import Comparison, check, coarsest, compare, errors
+from nbcomp.measure.comparison import Comparison, NotAgain, check, coarsest, compare, errors
 from nbcomp.measure.figures import Measured
 from nbcomp.measure.scaling import SIZES, Scaling, scaling
 from nbcomp.measure.timing import Timing
@@ -106,8 +106,18 @@ def _report_on_parts(call: Call, options: Options, say: Callable[[str], None]) -
     eps = coarsest_part(call)
     try:
         return replace(report, comparison=compare(*both, seconds=options.seconds / 2, eps=eps))
+    except NotAgain as error:
+        return replace(report, notes=(_not_again(error),))
     except KeyboardInterrupt:
         raise Interrupted(replace(report, notes=(INTERRUPTED,))) from None
+
+
+def _not_again(error: NotAgain) -> str:
+    """Why a call was not compared."""
+    raised = error.__cause__
+    name = type(raised).__name__
+    said = f"{name}: {raised}" if str(raised) else name
+    return f"not compared with NumPy: called again, the function raises {said}"
 
 
 def _fallback(call: Call) -> Fallback:
@@ -164,6 +174,8 @@ class _Measuring:
         start = time.perf_counter()
         try:
             self.run()
+        except NotAgain as error:
+            return self.so_far(_not_again(error))
         except KeyboardInterrupt:
             raise Interrupted(self.so_far(INTERRUPTED)) from None
         return self.so_far(*_again(self.call), *self.spent(time.perf_counter() - start))

@@ -18,6 +18,7 @@ import nbcomp
 from nbcomp.display.view.view import DETAILED
 from nbcomp.errors import Unsupported
 from nbcomp.frontend.result import bind
+from nbcomp.measure.arguments import twin
 from nbcomp.measure.differences import leaves
 from nbcomp.record import Remark, looked_at
 
@@ -28,8 +29,9 @@ class Call:
 
     given_by: the notebook's variables that were taken for arguments, as nobody called the function.
     kept: whether the notebook has the function, so that what it adopts is used from then on.
-    Once it was made: `value` is what it returned, `compiled` what ran, or else `refused` says why
-    it ran in NumPy.
+    Once it was made: `args` and `kwargs` are what they were before, copied if the function may have
+    written to them, `value` is what it returned, `compiled` what ran, or else `refused` says why it
+    ran in NumPy.
     """
 
     function: Any
@@ -42,12 +44,19 @@ class Call:
     kept: bool = False
 
     def make(self) -> Any:
-        """Make the call."""
+        """Make the call, once: all that is asked of it later works on what it was given."""
         __tracebackhide__ = True
+        args, kwargs = self.args, self.kwargs
+        known = self._variant()
+        if known is None or known.capture.writes:
+            self.args, self.kwargs = twin((args, kwargs))
         with looked_at(DETAILED), warnings.catch_warnings():
             # The report says it, at the user's line.
             warnings.simplefilter("ignore", nbcomp.NumpyFallback)
-            self.value = self.function.unwatched(*self.args, **self.kwargs)
+            self.value = self.function.unwatched(*args, **kwargs)
+        ran = self._variant()
+        if ran is not None and not ran.capture.writes:
+            self.args, self.kwargs = args, kwargs
         return self.value
 
     @property
@@ -63,16 +72,22 @@ class Call:
 
     def find_compiled(self) -> None:
         """Find what ran: the variant that takes such arguments, or why there is none."""
-        for variant in reversed(self.function.variants):
-            values = bind(variant.capture.signature, self.args, self.kwargs)
-            if variant.mismatch(values) is None:
-                self.compiled = variant
-                return
+        self.compiled = self._variant()
+        if self.compiled is not None:
+            return
         known = self.function.fallbacks
         if self.function.breaks:
             self.refused = in_parts(self.function)
             return
         self.refused = known[-1] if known else Unsupported("its arguments were changed since")
+
+    def _variant(self) -> Any:
+        """The newest variant that takes the arguments; None where there is none."""
+        for variant in reversed(self.function.variants):
+            values = bind(variant.capture.signature, self.args, self.kwargs)
+            if variant.mismatch(values) is None:
+                return variant
+        return None
 
 
 def _in_words(value: object) -> str:

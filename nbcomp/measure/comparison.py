@@ -71,6 +71,11 @@ class Comparison:
         return self.speedup < 1.0
 
 
+class NotAgain(Exception):
+    """The Python function raised when it was called again, which says nothing of the compiled one:
+    what it did before was to something that nobody has a copy of."""
+
+
 @dataclass(frozen=True)
 class Wanted:
     """NumPy's answer for some arguments: what the function returned, and what it wrote into them.
@@ -97,11 +102,15 @@ class Wanted:
         eps: float = 0.0,
         elsewhere: Around = NOWHERE,
     ) -> Wanted:
-        """Run the Python function, on copies.  Raises what it raises."""
+        """Run the Python function, on copies.  Raises NotAgain when it raises."""
         given = (tuple(args), dict(kwargs or {}))
         copies = twin(given) if writes else given
         with quietly(), elsewhere.fresh():
-            value = elsewhere.apart(reference(*copies[0], **copies[1]))
+            try:
+                value = reference(*copies[0], **copies[1])
+            except Exception as error:
+                raise NotAgain(str(error) or type(error).__name__) from error
+            value = elsewhere.apart(value)
             others = elsewhere.copies()
         return Wanted(reference, given, writes, value, copies, eps, elsewhere, others)
 

@@ -29,7 +29,8 @@ IDLE = 0.25  # of a nap: processor time of threads that do nothing
 FEW = 3  # pairs of samples, below which a ratio is not told from 1
 DISTURBED = 2.0  # times the shortest sample: a quartile there tells of others on the machine
 SURE = 16.0  # times as long: far more than others on the machine make of a run
-DRIFT = 16  # calls in one sample of a function that changes its arguments, before they are restored
+MOST = 1 << 20  # calls in one sample
+DRIFT = 16  # of a function that changes its arguments, before they are restored
 COARSE = time.get_clock_info("process_time").resolution > NAP / 50
 BUSY = 0.2  # cores other programs may use before a report says that they disturbed
 
@@ -99,15 +100,33 @@ def _sample(call: Function, args: Sequence[Any], kwargs: Mapping[str, Any], loop
     return (time.perf_counter() - start) / loops
 
 
-def _loops(call: Function, args: Sequence[Any], kwargs: Mapping[str, Any], sample: float) -> int:
-    """How many calls one sample of about `sample` seconds takes; warms up on the way."""
+def _loops(call: Call, sample: float, most: int, ready: Callable[[], None]) -> int:
+    """How many calls one sample of about `sample` seconds takes, at most; warms up on the way."""
     loops = 1
     while True:
-        seconds = _sample(call, args, kwargs, loops) * loops
-        if seconds >= sample or loops >= 1 << 20:
+        ready()
+        seconds = _sample(*call, loops) * loops
+        if seconds >= sample or loops >= most:
             return loops
         guess = int(loops * 1.2 * sample / max(seconds, 1e-9)) + 1
-        loops = min(max(guess, 2 * loops), 10 * loops)
+        loops = min(max(guess, 2 * loops), 10 * loops, most)
+
+
+def _loops_of(
+    calls: Sequence[Call], sample: float, restore: Sequence[Callable[[], None]]
+) -> list[int]:
+    """The same for each of several calls.
+
+    What they write may be what they refuse to be given: then no call follows another before its
+    arguments are restored.
+    """
+    if not restore:
+        return [_loops(call, sample, MOST, _nothing) for call in calls]
+    pairs = list(zip(calls, restore, strict=True))
+    try:
+        return [_loops(call, sample, DRIFT, ready) for call, ready in pairs]
+    except Exception:
+        return [_loops(call, sample, 1, ready) for call, ready in pairs]
 
 
 def timing_of(samples: Sequence[float], loops: int) -> Timing:
@@ -144,14 +163,13 @@ def alternate(
     rest = (REST if rest is None else rest) if len(calls) > 1 else 0.0
     share = seconds / (rounds * len(calls))  # of a turn, its rest included
     with no_collection():
-        loops = [_loops(*call, min(SAMPLE, seconds / 10)) for call in calls]
-        if restore:
-            loops = [min(count, DRIFT) for count in loops]
+        loops = _loops_of(calls, min(SAMPLE, seconds / 10), restore)
         before = restore or [_nothing] * len(calls)
         for _ in range(rounds):
             for call, count, taken, ready in zip(calls, loops, samples, before, strict=True):
                 end = time.perf_counter() + share
                 settle(rest)
+                ready()
                 _sample(*call, 1)  # wakes this side's own threads
                 block = max(end - time.perf_counter(), 2 * SAMPLE)
                 turn = list(_block(call, count, block, ready))

@@ -512,3 +512,41 @@ def test_functions_that_are_not_written_in_python_are_refused(data: Any) -> None
     error = error_of(data, "%compile np.tanh(x)")
     assert isinstance(error, UsageError)
     assert "tanh is not written in Python" in str(error)
+
+
+ONCE = {  # what each refuses to be given again
+    "if": """\
+def f(x):
+    if np.isclose(x.sum(), 1):
+        raise ValueError("already normalised")
+    x /= x.sum()
+    return x
+""",
+    "loop": """\
+def f(x):
+    for i in range(len(x)):
+        assert x[i] >= 0
+        x[i] -= 20
+    return x
+""",
+    "global": """\
+def f(_):
+    assert (x >= 0).all()
+    x[...] = x - 20
+    return x
+""",
+}
+
+
+@pytest.mark.parametrize("way", ["", "--script"])
+@pytest.mark.parametrize("kind", ONCE)
+def test_a_cell_writes_once_to_what_it_is_given(notebook: Any, way: str, kind: str) -> None:
+    cell = f"%%compile {way} --seconds 0.1 --sizes 1,5\n{ONCE[kind]}z = f(x) * 1"
+    plain = {"np": np, "x": np.arange(5.0)}
+    exec(f"{ONCE[kind]}z = f(x) * 1", plain)
+    notebook.run("x = np.arange(5.)")
+    notebook.value(cell)
+    np.testing.assert_array_equal(notebook.names["x"], plain["x"])
+    np.testing.assert_array_equal(notebook.names["z"], plain["z"])
+    found = notebook.last.comparison
+    assert found.agrees if found is not None else kind == "global" and notebook.last.notes

@@ -27,6 +27,20 @@ def test_timing_calls_in_turn_without_the_garbage_collector() -> None:
         assert taken.samples == len(samples) >= 3
 
 
+def test_what_refuses_what_it_has_written_is_given_its_arguments_anew() -> None:
+    state = [0]
+
+    def once() -> None:
+        assert state[0] == 0
+        state[0] += 1
+
+    fresh = [lambda: state.__setitem__(0, 0)]
+    [(taken, _)] = timing.alternate([(once, (), {})], 0.01, fresh)
+    assert taken.loops == 1
+    with pytest.raises(AssertionError):
+        timing.alternate([(once, (), {})], 0.01)
+
+
 def test_other_programs_are_noticed() -> None:
     neighbours = timing.Neighbours()
     neighbours._busy -= 100.0
