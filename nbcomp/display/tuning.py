@@ -27,6 +27,7 @@ HEAD = ("kernel", "trials", "default", "best", "speed-up")
 # Times of a search are of few samples, the best of many: no speed-up until they are compared again.
 END = ("kernel", "trials", "default", "best in the search", "compared at the end")
 NOISY = 1.1  # times as long at another time: worth saying
+LATE = 1.2  # times the seconds that were asked for: worth saying where they went
 MATTERS = 1.03  # times as long without it: a step that mattered
 
 
@@ -50,10 +51,13 @@ def kernel_cells(state: KernelState) -> tuple[str, ...]:
 def found_cells(kernel: Found) -> tuple[str, ...]:
     """A row of the table of kernels at the end: the speed-up is that of the final comparison."""
     name, trials, default, best, _ = kernel_cells(kernel.state)
-    end = kernel.change or kernel.final
+    end = kernel.final or kernel.change
     compared = end.faster if end and math.isfinite(end.median) else "nothing to compare"
-    stays = "" if kernel.schedule else ": default stays"
-    return (name, trials, default, best, compared + stays)
+    if kernel.schedule:
+        used = ": the one in use stays" if kernel.stays else ""
+    else:
+        used = ": default stays" if kernel.stays else ": default from now on"
+    return (name, trials, default, best, compared + used)
 
 
 def ranked_words(state: KernelState) -> str:
@@ -165,16 +169,17 @@ class TuneReport(_Shown):
 
     @property
     def better(self) -> bool:
-        """Whether another schedule than the default one is used now."""
-        return any(k.schedule for k in self.tuned.kernels)
+        """Whether another schedule is used now."""
+        return self.tuned.better
 
     @property
     def title(self) -> str:
         """What it came to, in a line."""
         name, tuned = visible(self.tuned.name), self.tuned
         if self.better:
-            return f"{name}, tuned: {factor(tuned.speedup)} the speed of the default schedules"
-        return f"{name}, tuned: the default schedules stay, {self._unconfirmed}"
+            return f"{name}, tuned: {factor(tuned.speedup)} the speed of {tuned.before}"
+        why = tuned.declined or self._unconfirmed
+        return f"{name}, tuned: {tuned.before.removesuffix(' before')} stay, {why}"
 
     @property
     def _unconfirmed(self) -> str:
@@ -207,8 +212,13 @@ class TuneReport(_Shown):
         if tuned.interrupted:
             kept = "the best until then was kept" if self.better else "nothing better was sure yet"
             yield f"interrupted: {kept}"
+        if tuned.declined and self.better:
+            yield tuned.declined
         if tuned.note:
             yield tuned.note
+        if self.length and tuned.spent > LATE * self.length:
+            where = ", ".join(f"{doing} {spent:.1f} s" for doing, spent in tuned.phases)
+            yield f"took {tuned.spent:.0f} s where {self.length:g} s were asked for: {where}"
         if tuned.record:
             path = visible(tuned.record)
             so = f"recorded in {path}: compiled so from now on"
@@ -222,8 +232,8 @@ class TuneReport(_Shown):
         """How fast the program is, and how sure that is."""
         tuned = self.tuned
         if tuned.own and tuned.default and self.better:
-            words = (
-                f"{seconds(tuned.own.median)} against {seconds(tuned.default.median)} by default"
+            words = f"{seconds(tuned.own.median)} against {seconds(tuned.default.median)} by " + (
+                "what was in use before" if tuned.scheduled else "default"
             )
             if tuned.change:
                 words += f" (quartiles {1 / tuned.change.high:.2f}–{1 / tuned.change.low:.2f}×)"
@@ -243,9 +253,10 @@ class TuneReport(_Shown):
     @property
     def found_words(self) -> str:
         """What was found for the kernels, in a few words."""
-        gained = [k for k in self.tuned.kernels if k.schedule and k.change]
+        gained = [k for k in self.tuned.kernels if k.schedule and k.change and not k.stays]
         if not gained:
-            return f"{count(self.tuned.trials, 'trial')}, the default schedules stay"
+            stay = f"{self.tuned.before.removesuffix(' before')} stay"
+            return f"{count(self.tuned.trials, 'trial')}, {stay}"
         words = ", ".join(
             f"{visible(k.state.name)} {factor(1 / k.change.median)}" for k in gained if k.change
         )
@@ -261,7 +272,7 @@ class TuneReport(_Shown):
         rows = [END, *map(found_cells, self.tuned.kernels)]
         lines += columns(rows, width(), right=(1, 2, 3, 4), head=True)
         for kernel in self.tuned.kernels:
-            if kernel.schedule:
+            if kernel.schedule and not kernel.stays:
                 lines += ["", f"{visible(kernel.state.name)}: {verdict(kernel)}"]
                 lines += [f"  {visible(words)}" for words in map(difference, kernel.differences)]
                 lines += [visible(line) for line in annotated(kernel)]
@@ -288,7 +299,7 @@ class TuneReport(_Shown):
     def _findings(self) -> str:
         parts = []
         for kernel in self.tuned.kernels:
-            if kernel.schedule is None:
+            if kernel.schedule is None or kernel.stays:
                 continue
             code = pre("\n".join(annotated(kernel)), "python")
             json = fold("as JSON", pre(kernel.schedule.to_json(), "python"))

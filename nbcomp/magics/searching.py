@@ -60,9 +60,8 @@ def tuned(call: Call, seconds: float, record: str, on: str, progress: Progress) 
     try:
         found = search_on(on, search) if on else search().run()
     except KeyboardInterrupt:
-        return Note(
-            f"interrupted: {compiled.name} is as it was; trials that were made are recorded"
-        )
+        recorded = "; trials that were made are recorded" if database is not None else ""
+        return Note(f"interrupted: {compiled.name} is as it was{recorded}")
     call.function.adopt(compiled, found.compiled)
     call.compiled = found.compiled
     return TuneReport(found, seconds)

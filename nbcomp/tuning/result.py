@@ -127,8 +127,9 @@ Say = Callable[[State], None]
 class Found:
     """A kernel after the search: the schedule to use (None: the default one stays) and its worth.
 
-    change: seconds by it over those by the default, taken in turn at the end; final: the same of
-    the fastest that came so far, used or not (None: nothing did).  differences: the
+    change: seconds by it over those by the default, taken in turn at the end; final: those of the
+    fastest new one that came so far, used or not (None: nothing did), over those of the schedule
+    there was.  stays: it is the one there was.  differences: the
     decisions in which it differs from that; findings: what each of its steps is worth.
     """
 
@@ -138,16 +139,19 @@ class Found:
     differences: tuple[Difference, ...] = ()
     findings: tuple[Finding, ...] = ()
     final: Ratio | None = None
+    stays: bool = False
 
 
 @dataclass(frozen=True)
 class Tuned:
     """A program after the search; `compiled` is it with the schedules that were found.
 
+    scheduled: whether it had other schedules than the default ones before.
     default, own: seconds of a call before and after, change: own over default; numpy: seconds of
     the Python function.  searching: seconds of the search itself.  record: where the trials are.
     lost: workers that crashed or hung.  interrupted: the user ended it early.  note: what is to be
-    known besides.  target: the CPU; elsewhere: the same search on others, in a cluster.
+    known besides; declined: why what was found for the kernels is not used.  phases: what was
+    done, and its seconds.  target: the CPU; elsewhere: the same search on others, in a cluster.
     """
 
     name: str
@@ -167,6 +171,20 @@ class Tuned:
     problems: tuple[str, ...] = ()
     target: str = ""
     elsewhere: tuple[Tuned, ...] = ()
+    declined: str = ""
+    scheduled: bool = False
+    phases: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def better(self) -> bool:
+        """Whether another schedule is used now."""
+        new = any(k.schedule and not k.stays for k in self.kernels)
+        return new or (self.scheduled and self.change is not None)
+
+    @property
+    def before(self) -> str:
+        """The schedules it had, in words."""
+        return "the schedules in use before" if self.scheduled else "the default schedules"
 
     @property
     def trials(self) -> int:
@@ -180,13 +198,13 @@ class Tuned:
 
     @property
     def speedup(self) -> float:
-        """Over the default schedules."""
+        """Over the schedules it had."""
         return 1 / self.change.median if self.change else 1.0
 
     def __str__(self) -> str:
-        found = sum(k.schedule is not None for k in self.kernels)
         what = f"{self.trials} trials in {self.searching:.1f} s"
-        better = f"{self.speedup:.2f} times as fast as by default" if found else "default kept"
+        faster = f"{self.speedup:.2f} times as fast as by {self.before}"
+        better = faster if self.better else f"{self.before} kept"
         schedules = [f"\n{k.state.name}:\n{k.schedule}" for k in self.kernels if k.schedule]
         return "\n".join([f"{self.name}: {better}; {what}", *schedules])
 

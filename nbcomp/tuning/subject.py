@@ -29,20 +29,33 @@ PATIENT = 16  # trials without a better one that halve a kernel's claim to the n
 class Subject:
     """A kernel in the search.
 
+    in_use: the schedule it had before, if that was not the default one.
     over: its space has no more.  chosen: what is used in the end, and change: its time over that of
-    the default schedule; final: the same of the fastest in the final comparison, used or not.
+    the default schedule; final: that of the fastest new one in the final comparison, used or not,
+    over that of the schedule so far.
     ranking: how well the model ranks candidates drawn at random, if that was asked for.
     """
 
     task: Task
     search: Search
     known: Canonical
+    in_use: Trial | None = None
     points: list[Point] = field(default_factory=list)
     over: bool = False
     chosen: Trial | None = None
     change: Ratio | None = None
     final: Ratio | None = None
     ranking: Ranking | None = None
+    usual: Ratio | None = None  # the time by the schedule in use over that by the default one
+
+    @property
+    def held(self) -> Trial:
+        """What stays unless something is clearly faster."""
+        return self.in_use or self.search.trials[0]
+
+    def hold(self) -> None:
+        """Let the schedule stay that there was."""
+        self.chosen, self.change = self.held, self.usual
 
     @property
     def name(self) -> str:
@@ -109,11 +122,22 @@ class Subject:
         )
 
     def judge(self, trials: Sequence[Trial], samples: Sequence[Sequence[float]]) -> None:
-        """Choose the fastest, if it is clearly faster than the default, which comes first."""
-        if not samples[0]:
+        """Choose the fastest, if it is clearly faster than what there was; the default comes
+        first."""
+        place = next(k for k, t in enumerate(trials) if t is self.held)
+        if not samples[0] or not samples[place]:
             return
-        changes = [ratio(s, samples[0]) if s else Ratio(math.inf, 0, math.inf) for s in samples]
-        place = min(range(len(trials)), key=lambda k: changes[k].median)
-        self.final = min(changes[1:], key=lambda c: c.median)
-        if changes[place].median < WORTH and changes[place].clear:
-            self.chosen, self.change = trials[place], changes[place]
+        changes = _changes(samples, samples[place])
+        over_default = _changes(samples, samples[0])
+        self.usual = over_default[place] if place else None
+        self.hold()
+        rivals = [k for k in range(len(trials)) if k != place]
+        best = min(rivals, key=lambda k: changes[k].median)
+        self.final = changes[best]
+        if self.final.median < WORTH and self.final.clear:
+            self.chosen, self.change = trials[best], over_default[best] if best else None
+
+
+def _changes(samples: Sequence[Sequence[float]], base: Sequence[float]) -> list[Ratio]:
+    """How many times as long as one of the runs each takes, for ever where it does not run."""
+    return [ratio(s, base) if s else Ratio(math.inf, 0, math.inf) for s in samples]

@@ -28,7 +28,7 @@ from nbcomp.tuning.findings import differences_of, findings_of
 from nbcomp.tuning.learned import learner
 from nbcomp.tuning.ranking import ranking_of
 from nbcomp.tuning.result import Found, Point, Say, State, Tuned
-from nbcomp.tuning.runner import Runner
+from nbcomp.tuning.runner import Outcome, Runner
 from nbcomp.tuning.search import Search, Trial
 from nbcomp.tuning.space import Candidate, Space
 from nbcomp.tuning.subject import Subject
@@ -39,6 +39,7 @@ from nbcomp.tuning.workers import Workers
 # Shares of the seconds: the search ends after the first, then the best are timed in turn, then the
 # whole program against its default and NumPy; the rest is for what each step is worth.
 SEARCHING, RACING, WHOLE = 0.72, 0.1, 0.1
+LEAST_SEARCHING = 0.3  # of the seconds, however long the processes took to start
 BATCH = 8  # candidates at a time
 TURN = 1.0  # seconds a batch should not exceed
 FINALISTS = 3
@@ -80,8 +81,13 @@ class Tuner:
         self.start = time.perf_counter()
         options = without_schedules(compiled.options)
         self.base = compiled if compiled.options == options else self.made(options)
+        # What a search competes with: schedules that were adopted, found or recorded before.
+        self.in_use = compiled if _notes(compiled) != _notes(self.base) else self.base
         self.kernels: list[Subject] = []
-        self.before: Comparison | None = None
+        self.before: Comparison | None = None  # by the default schedules
+        self.held: Comparison | None = None  # by those in use
+        self.phases: dict[str, float] = {}  # seconds, by what was done
+        self.doing, self.since = "starting", self.start
         self.interrupted = False
         self.ended = threading.Event()  # set from outside: the search is to come to its end
         self.searching = 0.0
@@ -128,6 +134,7 @@ class Tuner:
 
     def tell(self, doing: str) -> None:
         """Say how it goes."""
+        self.turn_to(doing)
         numpy = self.before.reference if self.before else None
         program = self.before.compiled if self.before else None
         kernels = tuple(k.state() for k in self.kernels if k.search.trials)
@@ -142,6 +149,13 @@ class Tuner:
                 program.median if program else None,
             )
         )
+
+    def turn_to(self, doing: str) -> None:
+        """Note that the seconds from here on are spent on this."""
+        now = time.perf_counter()
+        if self.doing:
+            self.phases[self.doing] = self.phases.get(self.doing, 0.0) + now - self.since
+        self.doing, self.since = doing, now
 
     def against_numpy(self, compiled: Compiled, seconds: float = 0.0) -> Comparison:
         """Check a compiled program and, if there is time, time it in turn with the Python
@@ -159,16 +173,26 @@ class Tuner:
         """Time every kernel with its default schedule, and see what the record knows."""
         self.tell("starting")
         workers.use(tasks[0])
-        self.start = time.perf_counter()  # what processes take to start is not the search's
-        self.before = self.against_numpy(self.base, min(0.5, 0.02 * self.seconds))
+        timing = min(0.5, 0.02 * self.seconds)
+        self.held = self.before = self.against_numpy(self.base, timing)
+        if self.in_use is not self.base:
+            self.held = self.against_numpy(self.in_use, timing)
         for task in tasks:
             space = Space(task.kernel, workers.machine)
             search = Search(space, self.seed)
-            kernel = Subject(task, search, canonical(task.kernel))
+            kernel = Subject(task, search, canonical(task.kernel), self.used(task))
             earlier = self.record.entries(kernel.known.digest) if self.record else []
             self.try_default(workers, kernel)
             self.kernels.append(kernel)
             self.remember(workers, kernel, earlier)
+
+    def used(self, task: Task) -> Trial | None:
+        """The schedule a kernel has had so far, if that is not the default one; not timed yet."""
+        before, usual = _notes(self.in_use).get(task.kernel.name), _notes(self.base)
+        if before is None or before == usual.get(task.kernel.name):
+            return None
+        made = next(k.kernel for k in self.in_use.kernels if k.name == task.kernel.name)
+        return Trial(Candidate(made, {}), Outcome(None, "not timed yet"))
 
     def try_default(self, workers: Runner, kernel: Subject) -> None:
         """Time the default schedule, again where its worker was lost, which may not be its fault.
@@ -198,7 +222,9 @@ class Tuner:
 
     def search(self, workers: Runner) -> None:
         """Give the kernels their turns until the time is over, and one turn in any case."""
-        begin, end = self.spent, SEARCHING * self.seconds
+        begin = self.spent
+        end = max(SEARCHING * self.seconds, begin + LEAST_SEARCHING * self.seconds)
+        self.turn_to("searching")
         told, turns = 0.0, 0
         try:
             while (self.spent < end or not turns) and not self.ended.is_set():
@@ -269,9 +295,11 @@ class Tuner:
         left = RACING * self.seconds if not self.interrupted else min(1.0, RACING * self.seconds)
         total = sum(k.task.calls * k.search.default for k in self.kernels)
         for kernel in self.kernels:
-            default, *_ = kernel.search.trials
-            best = [t for t in kernel.search.timed if t is not default][:FINALISTS]
-            kernel.chosen = default
+            default, held = kernel.search.trials[0], kernel.held
+            known = {default.candidate.key, held.candidate.key}
+            best = [t for t in kernel.search.timed if t.candidate.key not in known][:FINALISTS]
+            best = [*best, held] if held is not default else best
+            kernel.chosen = held
             if not best:
                 continue
             share = kernel.task.calls * kernel.search.default / total
@@ -282,19 +310,20 @@ class Tuner:
     def whole(self) -> Whole:
         """The program with what was chosen, checked and timed in turn with its default: here."""
         if not self.local:
-            return Whole(self.base, note="found for another CPU than this one: recorded for it")
+            return Whole(self.in_use, note="found for another CPU than this one: recorded for it")
         self.tell("the whole program")
-        options = replace(self.compiled.options, schedules=())
+        if all(k.chosen is k.held for k in self.kernels):
+            return Whole(self.in_use)
+        names = {k.name for k in self.kernels}
+        given = tuple(pair for pair in self.compiled.options.schedules if pair[0] not in names)
+        options = replace(self.compiled.options, schedules=given).leaving("tuned")
         for kernel in self.kernels:
             if kernel.change and kernel.chosen:
                 options = options.scheduling(kernel.name, kernel.chosen.candidate.schedule)
-        options = options.leaving("tuned")
-        if options == self.base.options:
-            return Whole(self.base)
         made, neighbours = self.made(options), Neighbours()
         note = self.against_numpy(made).problem
         seconds = max(WHOLE * self.seconds, 0.2)
-        what = (self.base, made, self.args, self.kwargs, self.reference, seconds)
+        what = (self.in_use, made, self.args, self.kwargs, self.reference, seconds)
         samples = [] if note else in_turn(*what)
         default, own = (timing_of(s, 1) for s in samples) if samples else (None, None)
         change = ratio(samples[1], samples[0]) if samples else None
@@ -302,10 +331,10 @@ class Tuner:
         if change and self.better(change):
             return Whole(made, default, own, change, others)
         for kernel in self.kernels:
-            kernel.chosen, kernel.change = kernel.search.trials[0], None
+            kernel.hold()
         slow = f"{NO_FASTER}: {change.faster}" if change else NO_FASTER
-        note = f"WRONG ANSWER: {note}" if note else slow
-        return Whole(self.base, default, default, None, others, note)
+        declined = f"WRONG ANSWER: {note}" if note else slow
+        return Whole(self.in_use, default, default, None, others, declined=declined)
 
     def better(self, change: Ratio) -> bool:
         """Whether the program with what was found is faster than that by more than the noise."""
@@ -315,11 +344,15 @@ class Tuner:
         """What became of a kernel; noted in the record as the end of its search."""
         state = kernel.state(correlation=True)
         assert kernel.chosen is not None
-        self.note(workers, kernel, [kernel.chosen], verdict=True)
-        if kernel.change is None or (self.local and chosen is self.base):
-            return Found(state, final=kernel.final)
-        schedule = kernel.chosen.candidate.schedule
-        found = Found(state, schedule.of(kernel.task.kernel), kernel.change, final=kernel.final)
+        if kernel.change or kernel.chosen.outcome.share is not None:
+            self.note(workers, kernel, [kernel.chosen], verdict=True)
+        stays = kernel.chosen is kernel.held
+        if kernel.chosen is kernel.search.trials[0] or (self.local and chosen is self.base):
+            return Found(state, final=kernel.final, stays=stays)
+        schedule = kernel.chosen.candidate.schedule.of(kernel.task.kernel)
+        found = Found(state, schedule, kernel.change, final=kernel.final, stays=stays)
+        if stays:
+            return found
         with suppress(KeyboardInterrupt):
             found = found if self.interrupted else self.explained(kernel, workers, found)
         return found
@@ -337,7 +370,8 @@ class Tuner:
 
     def result(self, whole: Whole, found: tuple[Found, ...], lost: int) -> Tuned:
         """All of it."""
-        assert self.before is not None
+        assert self.held is not None
+        self.turn_to("")
         note = whole.note
         if not note and any(k.open for k in self.kernels):
             note = "found for the lengths given here, and used for others; recorded for their order"
@@ -347,10 +381,10 @@ class Tuner:
             found,
             self.spent,
             self.searching,
-            whole.default or self.before.compiled,
-            whole.own or self.before.compiled,
+            whole.default or self.held.compiled,
+            whole.own or self.held.compiled,
             whole.change,
-            self.before.reference,
+            self.held.reference,
             str(self.record.path) if self.record else "",
             lost,
             self.interrupted,
@@ -358,4 +392,12 @@ class Tuner:
             whole.others,
             self.record.problems if self.record else (),
             target_of(self.runner.machine),
+            declined=whole.declined,
+            scheduled=self.in_use is not self.base,
+            phases=tuple(self.phases.items()),
         )
+
+
+def _notes(compiled: Compiled) -> dict[str, tuple[str, ...]]:
+    """The steps of each kernel, by name."""
+    return {k.name: k.kernel.notes for k in compiled.kernels}

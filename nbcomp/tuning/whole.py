@@ -19,7 +19,8 @@ from nbcomp.tuning.turns import Turns
 @dataclass(frozen=True)
 class Whole:
     """The program to use in the end, with calls by default and by it, taken in turn, where there is
-    something to compare; others: the cores other programs kept busy meanwhile."""
+    something to compare; others: the cores other programs kept busy meanwhile; declined: why what
+    was found for its kernels is not used."""
 
     compiled: Compiled
     default: Timing | None = None
@@ -27,6 +28,7 @@ class Whole:
     change: Ratio | None = None
     others: float = 0.0
     note: str = ""
+    declined: str = ""
 
 
 def in_turn(

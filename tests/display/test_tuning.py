@@ -100,7 +100,9 @@ def test_the_code_can_be_pasted() -> None:
 
 
 def test_nothing_found() -> None:
-    shown = TuneReport(tuned(kernels=(Found(kernel()),), change=None, note="no faster"), 30.0)
+    shown = TuneReport(
+        tuned(kernels=(Found(kernel(), stays=True),), change=None, note="no faster"), 30.0
+    )
     text = str(shown)
     assert "the default schedules stay, nothing was clearly faster" in text
     assert "no faster" in text
@@ -109,7 +111,7 @@ def test_nothing_found() -> None:
 
 
 def test_where_nothing_was_found_nothing_is_compiled_otherwise() -> None:
-    ended = tuned(kernels=(Found(kernel()),), change=None, interrupted=True)
+    ended = tuned(kernels=(Found(kernel(), stays=True),), change=None, interrupted=True)
     text = str(TuneReport(ended, 30.0))
     assert "interrupted: nothing better was sure yet" in text
     assert "the trials are recorded in tuned.jsonl" in text
@@ -118,7 +120,7 @@ def test_where_nothing_was_found_nothing_is_compiled_otherwise() -> None:
 
 
 def test_what_the_final_comparison_did_not_confirm_is_no_speed_up() -> None:
-    close = Found(kernel(), final=Ratio(0.98, 0.95, 1.02))
+    close = Found(kernel(), stays=True, final=Ratio(0.98, 0.95, 1.02))
     shown = TuneReport(tuned(kernels=(close,), change=None), 30.0)
     for form in (str(shown), shown.html()):
         words = " ".join(form.split())
@@ -127,6 +129,34 @@ def test_what_the_final_comparison_did_not_confirm_is_no_speed_up() -> None:
         assert "compared at the end" in words
         assert "1.02× (0.98–1.05): default stays" in words
         assert "speed-up" not in words.replace("Speed-up over the default schedule", "")
+
+
+def test_why_what_was_found_is_not_used_is_said_once_and_first() -> None:
+    """Kernels that were faster by themselves do not make the program faster."""
+    close = Found(kernel(), stays=True, final=Ratio(0.88, 0.86, 0.9))
+    why = "what was found for the kernels makes the program no faster: 0.91×"
+    text = " ".join(str(TuneReport(tuned(kernels=(close,), change=None, declined=why))).split())
+    assert text.startswith(f"f, tuned: the default schedules stay, {why}")
+    assert text.count("no faster") == 1
+    assert "did not confirm" not in text
+
+
+def test_what_was_in_use_is_what_is_compared_with() -> None:
+    stays = Found(kernel(), SCHEDULE, Ratio(0.6, 0.5, 0.7), stays=True, final=Ratio(1.1, 1.0, 1.2))
+    text = str(TuneReport(tuned(kernels=(stays,), change=None, scheduled=True), 30.0))
+    assert text.startswith("f, tuned: the schedules in use stay, the final comparison")
+    assert "0.91× (0.83–1.00): the one in use stays" in text
+    back = tuned(kernels=(Found(kernel(), final=Ratio(0.5, 0.4, 0.6)),), scheduled=True)
+    text = str(TuneReport(back, 30.0))
+    assert text.startswith("f, tuned: 2.50× the speed of the schedules in use before")
+    assert "default from now on" in text
+
+
+def test_a_search_that_took_longer_says_where_the_time_went() -> None:
+    phases = (("starting", 9.0), ("searching", 22.0))
+    text = " ".join(str(TuneReport(tuned(phases=phases), 10.0)).split())
+    assert "took 31 s where 10 s were asked for: starting 9.0 s, searching 22.0 s" in text
+    assert "were asked for" not in str(TuneReport(tuned(phases=phases), 30.0))
 
 
 @pytest.mark.parametrize(

@@ -139,3 +139,14 @@ def test_interrupts_end_quietly(
     assert text.endswith(" is as it was; trials that were made are recorded")
     assert (len(Database(record)) > 1) == (moment != "starting")
     assert not shell.names["f"].compiled.options.schedules
+
+
+def test_an_interrupt_without_a_record_promises_none(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell(self: Tuner, doing: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Tuner, "tell", tell)
+    shell.run("%tune f(x) --seconds 1")
+    assert shell.outputs[0].data["text/plain"].endswith(" is as it was")

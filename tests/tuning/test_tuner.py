@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from nbcomp.errors import NbcompError
 from nbcomp.measure.timing import Ratio
 from nbcomp.schedule import database
 from nbcomp.schedule.database import Database
+from nbcomp.schedule.language import parse
 from nbcomp.tuning.result import State, Tuned
 from nbcomp.tuning.subject import Subject
 from nbcomp.tuning.tune import tune
@@ -105,6 +107,25 @@ def test_the_default_stays_where_nothing_is_clearly_faster(
     assert (
         found.compiled.kernels[0].kernel.notes == nbcomp.compile(softmax, X).kernels[0].kernel.notes
     )
+
+
+@pytest.mark.parametrize("worth", [0.0, math.inf])
+def test_what_was_adopted_stays_until_something_is_clearly_faster(
+    worth: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nbcomp.tuning.subject.WORTH", worth)
+    monkeypatch.setattr(Ratio, "clear", True)
+    monkeypatch.setattr(Tuner, "better", lambda self, change: True)
+    function = nbcomp.jit(lambda x: np.exp(x) + x)
+    function(X)
+    own = parse('split("j", 8)')
+    function.adopt(function.compiled, function.compiled.with_schedule("exp", own))
+    found = tune(function, X, seconds=1.0)
+    assert found.scheduled
+    assert found.better == (worth > 0)
+    assert (function.compiled.kernels[0].kernel.notes == (str(own),)) == (worth == 0)
+    assert ("the schedules in use before kept" in str(found)) == (worth == 0)
+    np.testing.assert_allclose(function(X), np.exp(X) + X, rtol=1e-6, atol=1e-6)
 
 
 def test_kernels_of_a_program_share_the_time(record: Database) -> None:
