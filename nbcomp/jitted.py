@@ -138,6 +138,7 @@ class Jit(Callable):
         self._settled: list[tuple[Compiled, Plan]] = []
         self.parts: Parts | None = None
         self.contests = Contests()  # between what is compiled and Python
+        self._handed: dict[int, Plan] = {}  # what Python won, by contest
         self._places: Places = {}
         self._refused: set[Any] = set()
         self._said: set[Break] = set()
@@ -405,6 +406,7 @@ class Jit(Callable):
         if contest is None or contest.winner is Way.COMPILED:
             return self._through_parts(parts, args, kwargs)
         if contest.winner is Way.PYTHON:
+            contest.passed()
             return self._python(*args, **kwargs)
         way, before = contest.turn, (parts.version, len(parts.compiled))
         start = self.contests.clock()
@@ -417,7 +419,8 @@ class Jit(Callable):
             self._decided(contest)
             lost = all(c.winner is Way.PYTHON for c in self.contests.kinds.values())
             whole = any(type(value) is int for value in args)  # others may be another kind
-            if lost and not whole and self._hand_on(args, kwargs) and self._watcher is None:
+            handed = lost and not whole and self._hand_on(args, kwargs, contest)
+            if handed and self._watcher is None:
                 self._native.connect(self)
         return result
 
@@ -435,11 +438,11 @@ class Jit(Callable):
         return contest
 
     def _decided(self, contest: Contest) -> None:
-        if contest.winner is Way.PYTHON and not self.quiet:
+        if contest.winner is Way.PYTHON and not self.quiet and not contest.chances:
             parts = self.parts
             first = parts.first_reason() if parts is not None else Unsupported("")
             hint = f"; it has graph breaks, the first: {first}" if first.message else ""
-            message = f"{self.__name__} runs in Python from now on: {contest}{hint}"
+            message = f"{self.__name__} runs in Python for now: {contest}{hint}"
             warnings.warn(message, NumpyFallback, _users_level())
 
     def _through_parts(self, parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -490,6 +493,7 @@ class Jit(Callable):
             if self.parts is not None and not self._is_parted(self.parts):
                 self.parts = None
             self.contests = Contests(self.contests.clock)
+            self._handed.clear()
             self._native = self._entry()
             if self._watcher is None:
                 self._native.connect(self)
@@ -699,6 +703,9 @@ class Jit(Callable):
         self, contest: Contest, variant: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """A call of a variant that Python may be faster than."""
+        if contest.winner is Way.PYTHON:
+            contest.passed()
+            return self._python(*args, **kwargs)
         way = contest.turn
         start = self.contests.clock()
         if way is Way.PYTHON:
@@ -713,16 +720,33 @@ class Jit(Callable):
                 self._add(variant)
             else:
                 if variant.plan.open is None:
-                    self._leave_to_python(variant.plan.guards)
+                    self._leave_to_python(variant.plan.guards, contest)
                 self._decided(contest)
         return result
 
-    def _leave_to_python(self, guards: tuple[Guard, ...]) -> None:
-        """Let the native entry hand the calls that these guards hold for to Python."""
+    def _leave_to_python(self, guards: tuple[Guard, ...], contest: Contest | None = None) -> None:
+        """Let the native entry hand the calls that these guards hold for to Python; after a contest
+        until that is open again."""
         signature = with_types(self.__wrapped__)
-        if signature is not None and _all_positional(signature):
-            count = len(signature.parameters)
-            self._native.add(handed_on(guards, count, self._in_python))
+        if signature is None or not _all_positional(signature):
+            return
+
+        def call(values: tuple[Any, ...]) -> Any:
+            __tracebackhide__ = True
+            if contest is not None and contest.passed():
+                self._take_back(contest)
+            return self._in_python(values)
+
+        plan = handed_on(guards, len(signature.parameters), call)
+        if contest is not None:
+            self._handed[id(contest)] = plan
+        self._native.add(plan)
+
+    def _take_back(self, contest: Contest) -> None:
+        """The native entry hands calls of a contest on no more."""
+        plan = self._handed.pop(id(contest), None)
+        if plan is not None:
+            self._native.remove(plan)
 
     def _in_python(self, values: tuple[Any, ...]) -> Any:
         """The call with these arguments."""
@@ -745,7 +769,9 @@ class Jit(Callable):
     def _forget(self, variant: Compiled) -> None:
         """The native entry takes nothing of a variant any more."""
         self._native.remove(variant.plan)
-        self.contests.kinds.pop(variant, None)
+        contest = self.contests.kinds.pop(variant, None)
+        if contest is not None:
+            self._take_back(contest)
         if variant in self._settling:
             self._settling.remove(variant)
         for entry in [e for e in self._settled if e[0] is variant]:
@@ -783,13 +809,15 @@ class Jit(Callable):
         self._refused.add(_call_key(args, kwargs))
         self._hand_on(args, kwargs)
 
-    def _hand_on(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def _hand_on(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], contest: Contest | None = None
+    ) -> bool:
         """Let the native entry hand calls of these types on to Python; whether it can tell them."""
         signature = with_types(self.__wrapped__)
         complete = signature is not None and len(signature.parameters) == len(args)
         guards = guards_of(args) if complete and not kwargs else None
         if guards is not None:
-            self._leave_to_python((*guards, *_same_code(self.__wrapped__)))
+            self._leave_to_python((*guards, *_same_code(self.__wrapped__)), contest)
         return guards is not None
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

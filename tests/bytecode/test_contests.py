@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 import nbcomp
-from nbcomp.contests import KINDS, LONGEST, ROUNDS, Contest, Contests, Way
+from nbcomp.contests import (
+    CHANCE,
+    KINDS,
+    LONGEST,
+    PRICE,
+    ROUNDS,
+    SURE,
+    Contest,
+    Contests,
+    Way,
+)
 
 LOG: list[Any] = []
 
@@ -75,7 +85,7 @@ def test_python_is_kept_where_it_is_faster(rng: np.random.Generator) -> None:
     (contest,) = fast.contests.kinds.values()
     assert contest.winner is Way.PYTHON
     assert len(said) == 1
-    assert "broken runs in Python from now on: a call takes 20 µs compiled and 10 µs in" in said[0]
+    assert "broken runs in Python for now: a call takes 20 µs compiled and 10 µs in" in said[0]
     assert "LOG" in said[0]  # the first break
     assert "a call takes 20 µs compiled and 10 µs in Python" in str(fast.explain())
 
@@ -101,6 +111,49 @@ def test_the_ways_take_turns() -> None:
         contest.took(contest.turn, 1.0e-3)
     assert ways == [Way.COMPILED, Way.PYTHON] * ROUNDS
     assert contest.turn is Way.COMPILED
+
+
+def test_what_lost_has_other_chances_that_cost_little() -> None:
+    contest, seconds = Contest(), {Way.COMPILED: 5.0e-3, Way.PYTHON: 1.0e-3}
+    ways = []
+    for _ in range(3000):
+        ways.append(way := contest.turn)
+        if contest.winner is Way.PYTHON:
+            contest.passed()
+        else:
+            contest.took(way, seconds[way])
+    assert ways[: 2 * SURE] == [Way.COMPILED, Way.PYTHON] * SURE
+    assert contest.chances >= 3
+    assert ways[2 * SURE :].count(Way.COMPILED) == CHANCE * contest.chances
+    spent = sum(seconds[way] for way in ways)
+    assert spent < 3000 * seconds[Way.PYTHON] * (1 + PRICE)
+
+
+@pytest.mark.parametrize("function", [broken, lambda x: np.sort(x) * 2 + x])
+def test_what_lost_on_a_busy_machine_is_used_later(
+    function: Callable[..., Any], rng: np.random.Generator
+) -> None:
+    fast, x = timed(2e-5, 1e-5, function), rng.random(5)
+
+    def call(count: int) -> list[str]:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for _ in range(count):
+                np.testing.assert_allclose(fast(x), function(x))
+        return [str(w.message) for w in said]
+
+    said = call(12)
+    (contest,) = fast.contests.kinds.values()
+    assert contest.winner is Way.PYTHON
+    assert contest.again >= contest.calls - 3
+    said += call(contest.again + 2 * CHANCE)  # still busy: one more warning would be one too many
+    assert (contest.winner, contest.chances) == (Way.PYTHON, 1)
+    assert len(said) == 1
+    fast.contests.clock.seconds[Way.COMPILED] = 5e-6
+    assert not call(contest.again + 2 * ROUNDS)
+    assert contest.winner is Way.COMPILED
+    assert not fast.contests.lost
+    assert not fast._handed
 
 
 def test_python_is_not_tried_where_it_may_take_minutes(rng: np.random.Generator) -> None:
