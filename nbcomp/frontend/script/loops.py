@@ -11,13 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 from nbcomp.frontend.script.choices import Env
+from nbcomp.frontend.script.counting import BITS, FAR, shrinking
 from nbcomp.frontend.script.python_functions import RangeOf
 from nbcomp.frontend.script.settling import Head, Loop, Settling
 from nbcomp.frontend.script.source import names_in
 from nbcomp.frontend.script.values import (
+    Local,
     NotElements,
     Scalar,
     number,
+    plain_bounds,
 )
 from nbcomp.loop.grammar import (
     Affine,
@@ -34,6 +37,7 @@ from nbcomp.loop.grammar import (
     loop_var,
     walk,
 )
+from nbcomp.sizes import most
 from nbcomp.types import BOOL
 
 ROUNDS = 12  # of writing a loop's body until the kinds of its variables settle
@@ -46,12 +50,12 @@ class LoopWriter(Settling):
     """`for`, `while`, `break`, `continue`."""
 
     def stmt_While(self, node: ast.While) -> None:
-        label = self.fresh("while")
+        label, rounds = self.fresh("while"), self.most_of_while(node)
 
         def one_round(loop: Loop) -> list[Stmt]:
             test = self.truth(self.scalar_of(self.value(node.test)))
             with self.body() as body:
-                if self.polls(node):
+                if rounds is None:
                     self.add(Poll(POLL, self.location))
                 if isinstance(test, Scalar):
                     self.refine(node.test, True)
@@ -60,11 +64,15 @@ class LoopWriter(Settling):
                 self.again(loop, node.body)
             return self.while_body(loop, test, body)
 
-        self.loop(node, label, one_round, sure=False)
+        self.loop(node, label, one_round, rounds, sure=False)
 
-    def polls(self, node: ast.AST) -> bool:
-        """Whether this loop looks for interrupts: every `while`, as it may never end."""
-        return True
+    def most_of_while(self, node: ast.While) -> int | None:
+        """The most rounds of a `while` that surely ends soon; None: it may never end."""
+        name, natural = shrinking(node) or ("", False)
+        found = self.frame.env.get(name)
+        if not (isinstance(found, Local | Scalar) and found.kind.is_int):
+            return None
+        return BITS if not natural or most(-found.low) <= 0 else None
 
     def while_body(self, loop: Loop, test: Any, body: list[Stmt]) -> list[Stmt]:
         """The loop itself, of a round's body; statements the test needs are already written."""
@@ -119,17 +127,17 @@ class LoopWriter(Settling):
                 body.insert(0, Poll(every, self.location))
             return [For(label, count, tuple(body), location=self.location)]
 
-        self.loop(node, label, one_round, sure)
+        self.loop(node, label, one_round, _most(count, iterable), sure)
 
     def rounds_between_polls(self, node: ast.For, loop: For, iterable: Any) -> int:
         """After how many rounds a `for` looks for interrupts; 0: never.
 
-        A loop around others does, unless all surely end soon.  One with none inside is quicker
-        without, and its 2^31 rounds are seconds; only one that may have more does.
+        A loop around others does, unless all surely end soon.  One with no long one inside is
+        quicker without, and its 2^31 rounds are seconds; only one that may have more does.
         """
         if most_rounds(loop) <= LONG:
             return 0
-        if _holds_loop(node):
+        if _holds_loop(node) and max(map(most_rounds, loop.body), default=0) > BITS:
             return POLL_AROUND
         return POLL if isinstance(iterable, RangeOf) and _reach(iterable) > 2**31 else 0
 
@@ -177,17 +185,16 @@ class LoopWriter(Settling):
         node: ast.For | ast.While,
         label: str,
         one_round: Callable[[Loop], list[Stmt]],
+        rounds: int | None,
         sure: bool,
     ) -> None:
         """Write a loop: its body again and again until what variables hold settles."""
         location, entry, places = self.location, dict(self.frame.env), dict(self.frame.places)
-        assigned = sorted(names_in([node]).assigned)
-        key = (self.path, id(node))
         self.depth_of_loops += 1
         for _ in range(ROUNDS):
             mark = len(self.stmts)
             self.frame.env = dict(entry)
-            head = self.enter(key, assigned, entry, places)
+            head = self.enter(node, rounds, entry, places)
             start = dict(self.frame.env)
             loop = Loop(f"{label}_out", f"{label}_next")
             with self.body():
@@ -201,6 +208,7 @@ class LoopWriter(Settling):
         else:
             raise NotElements("the types of variables do not settle", node)
         self.depth_of_loops -= 1
+        self.leave(head)
         self.finish_loop(loop, stmts, ways, head)
 
     def ways_out(
@@ -270,13 +278,25 @@ def most_rounds(stmt: Stmt) -> float:
     """How many rounds of its innermost loops a statement may run."""
     inside = max((most_rounds(s) for body in bodies(stmt) for s in body), default=1)
     if isinstance(stmt, While):
-        return math.inf
+        looks = any(isinstance(s, Poll) for s in stmt.body)  # since it may never end
+        return math.inf if looks else BITS * inside
     if not isinstance(stmt, For) or inside is math.inf:
         return inside
     known = isinstance(stmt.extent, Affine) and all(factor < 0 for _, factor in stmt.extent.terms)
     if not known or not isinstance(stmt.extent, Affine):
         return math.inf
     return max(stmt.extent.constant, 1) * inside
+
+
+def _most(count: Expr, iterable: Any) -> int:
+    """The most rounds that a `for` may have."""
+    if isinstance(iterable, RangeOf):
+        (low, high), (least, greatest) = map(
+            plain_bounds, (number(iterable.start), number(iterable.stop))
+        )
+        return max(greatest - low, high - least, 0)
+    known = isinstance(count, Affine) and not count.terms
+    return most(count.constant) if known and isinstance(count, Affine) else FAR
 
 
 def _reach(r: RangeOf) -> int:

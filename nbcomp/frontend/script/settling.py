@@ -6,13 +6,17 @@ that is more than was known, it is written again.  Knows variables, not statemen
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from typing import Any
 
 from nbcomp.frontend.script.branches import MISSING, same
 from nbcomp.frontend.script.choices import Env, Places
+from nbcomp.frontend.script.counting import FAR, Growth, counters, is_simple, step_of
 from nbcomp.frontend.script.items import Items
+from nbcomp.frontend.script.source import names_in
 from nbcomp.frontend.script.values import (
+    PY_INT,
     Kind,
     Local,
     Maybe,
@@ -29,18 +33,33 @@ from nbcomp.frontend.script.values import (
     union,
 )
 from nbcomp.loop.grammar import Stmt
+from nbcomp.sizes import most
 from nbcomp.types import BOOL
 
 Key = tuple[object, int]  # the calls around, and the node
+Bound = tuple[Key, str, Kind, str]  # of a loop's variable while it is of a kind: "low" or "high"
 
 
 @dataclass(frozen=True)
 class Head:
-    """Where a loop comes round: what it assigns, and the memory of the numbers among that."""
+    """Where a loop comes round: what it assigns, and the memory of the numbers among that.
+
+    rounds: the most it may have, None for one that may go on for ever.  steps: how far variables
+    get in a round, as far as it has been written; by the calls around and by name.
+    """
 
     key: Key
+    node: ast.For | ast.While
+    rounds: int | None
     assigned: list[str]
     memory: dict[str, Variable]
+    steps: dict[tuple[object, str], Growth] = field(default_factory=dict)
+
+    def far(self, name: str) -> int:
+        """How far all rounds take a variable from where it is before the loop."""
+        if name not in counters(self.node):
+            return FAR + 1
+        return self.steps.get((self.key[0], name), Growth()).over(self.rounds).far
 
 
 @dataclass(eq=False)
@@ -61,7 +80,9 @@ class Settling(Items):
         # The kinds of numbers that loop variables hold, by loop and name, and the bounds that grow
         # from round to round.
         self.kinds: dict[tuple[Key, str], frozenset[Kind]] = {}
-        self.wide: set[tuple[Key, str, Kind, str]] = set()
+        self.wide: set[Bound] = set()
+        # How far from where they start bounds of counters get, of those that are not that wide.
+        self.reach: dict[Bound, int] = {}
         # Of the numbers in what functions return, by call and by what else is returned.
         self.result_ways: dict[Key, list[list[tuple[Way, ...]]]] = {}
         self.torn: dict[tuple[Key, str], Torn] = {}  # what is of several types in a loop
@@ -71,8 +92,11 @@ class Settling(Items):
         self.dead = False  # whether the statement being written cannot be reached
         self.depth_of_loops = 0
 
-    def enter(self, key: Key, assigned: list[str], entry: Env, places: Places) -> Head:
+    def enter(
+        self, node: ast.For | ast.While, rounds: int | None, entry: Env, places: Places
+    ) -> Head:
         """Before a loop: what it changes goes to memory that holds the kinds known so far."""
+        key, assigned = (self.path, id(node)), sorted(names_in([node]).assigned)
         memory: dict[str, Variable] = {}
         location = self.location
         for name in assigned:
@@ -96,7 +120,7 @@ class Settling(Items):
             maybe = isinstance(found, Maybe)
             self.frame.env[name] = Maybe(memory[name]) if maybe else memory[name]
         self.location = location
-        self.heads.append(Head(key, assigned, memory))
+        self.heads.append(Head(key, node, rounds, assigned, memory))
         return self.heads[-1]
 
     def head_ways(self, key: Key, name: str, entry: tuple[Way, ...]) -> tuple[Way, ...]:
@@ -106,12 +130,22 @@ class Settling(Items):
         self.kinds[key, name] = kinds
         ways = []
         for kind in kinds:
-            least, most = kind.bounds()
-            way = first.get(kind, Way(kind, least, most))
+            least, greatest = kind.bounds()
+            way = first.get(kind, Way(kind, least, greatest))
             if kind.dtype == BOOL:
                 way = Way(kind, 0, 1)
-            low = least if (key, name, kind, "low") in self.wide else way.low
-            high = most if (key, name, kind, "high") in self.wide else way.high
+            low, high = way.low, way.high
+            down, up = (self.reach.get((key, name, kind, side)) for side in ("low", "high"))
+            if down is not None:
+                low = -most(-low) - down
+            if up is not None:
+                high = most(high) + up
+            if (key, name, kind, "not negative") in self.wide:
+                low = min(low, 0)
+            if (key, name, kind, "low") in self.wide or (down is not None and low < -FAR):
+                low = least
+            if (key, name, kind, "high") in self.wide or (up is not None and high > FAR):
+                high = greatest
             bits = 64 if (key, name, kind, "bits") in self.wide else way.bits
             ways.append(Way(kind, low, high, bits))
         return union(ways)
@@ -165,7 +199,7 @@ class Settling(Items):
                     raise NotElements(f"`{name}` is {describe(last)} of the round before")
                 if isinstance(first, Local | Varying):
                     bound = numbers and (again or isinstance(first, Varying))
-                    if bound and self.grows(key, name, first, self.as_number(last)):
+                    if bound and self.grows(head, name, first, self.as_number(last)):
                         unsettled = True
                 elif isinstance(first, Torn) or first is MISSING or same(first, last):
                     continue
@@ -176,18 +210,71 @@ class Settling(Items):
                     unsettled = True
         return not unsettled
 
-    def grows(self, key: Key, name: str, first: Variable, last: Number) -> bool:
-        """Whether bounds are wider at the end of a round than at its start; they are then open."""
-        known, before = {way.kind: way for way in first.ways}, len(self.wide)
+    def grows(self, head: Head, name: str, first: Variable, last: Number) -> bool:
+        """Whether bounds are wider at the end of a round than at its start; they are then open, or
+        as far as a counter gets."""
+        known, key = {way.kind: way for way in first.ways}, head.key
+        before = len(self.wide), len(self.reach)
         for way in last.ways:
             if way.kind in known and (way.kind.is_int or isinstance(first, Varying)):
                 if way.low < known[way.kind].low:
-                    self.wide.add((key, name, way.kind, "low"))
+                    below = "low" if way.low < 0 else "not negative"
+                    self.widen(head, (key, name, way.kind, "low"), below)
                 if way.high > known[way.kind].high:
-                    self.wide.add((key, name, way.kind, "high"))
+                    self.widen(head, (key, name, way.kind, "high"), "high")
                 if way.bits > known[way.kind].bits:
                     self.wide.add((key, name, way.kind, "bits"))
-        return len(self.wide) > before
+        return (len(self.wide), len(self.reach)) > before
+
+    def widen(self, head: Head, bound: Bound, to: str) -> None:
+        """A bound that is wider at the end of a round.
+
+        What a counter's steps come to in all rounds is as wide as it gets, which needs no looking
+        at what one round makes of that.
+        """
+        key, name, kind, _ = bound
+        counts = kind == PY_INT and self.kinds.get((key, name)) == frozenset({PY_INT})
+        far = head.far(name) if counts else FAR + 1
+        if bound not in self.wide and far <= self.reach.get(bound, -1):
+            return
+        if far <= FAR and bound not in self.reach:
+            self.reach[bound] = far
+            return
+        wide = (key, name, kind, to)
+        self.wide.add(bound if wide in self.wide else wide)
+
+    def stmt_Assign(self, node: ast.Assign) -> None:
+        self.step(node)
+        super().stmt_Assign(node)
+
+    def stmt_AugAssign(self, node: ast.AugAssign) -> None:
+        self.step(node)
+        super().stmt_AugAssign(node)
+
+    def step(self, node: ast.stmt) -> None:
+        """Note how far a statement of a loop takes a counter."""
+        step = step_of(node) if self.heads else None
+        if step is not None:
+            name, by = step
+            steps, place = self.heads[-1].steps, (self.path, name)
+            steps[place] = steps.get(place, Growth()) + Growth(self.largest(by))
+
+    def largest(self, by: ast.expr) -> int:
+        """The largest size of a whole number; more than a counter may get, if that is not known."""
+        if isinstance(by, ast.Compare):
+            return 1
+        match by:
+            case ast.Constant(int(value)):
+                return abs(value)
+        bounds = self.bounds_of(by) if is_simple(by) else None
+        return FAR + 1 if bounds is None else max(most(bounds[1]), most(-bounds[0]))
+
+    def leave(self, head: Head) -> None:
+        """After a loop that is written: its steps are of the loop around it."""
+        if self.heads:
+            steps = self.heads[-1].steps
+            for place, growth in head.steps.items():
+                steps[place] = steps.get(place, Growth()) + growth.over(head.rounds)
 
     def after(self, start: Env, loop: Loop, sure: bool, head: Head) -> Env:
         """What variables hold when a loop has run out."""

@@ -38,12 +38,15 @@ from nbcomp.frontend.script.values import (
     union,
 )
 from nbcomp.loop.grammar import (
+    OVERFLOWS,
     Affine,
     Apply,
     Cast,
     Const,
+    Exit,
     Expr,
     If,
+    Let,
     Load,
     Select,
     Stmt,
@@ -123,6 +126,9 @@ class Ways(Emitter):
             raise NotElements(f"a choice between {describe(a)} and {describe(b)}")
         yes, no = numeric(a), numeric(b)
         ways = union(yes.ways, no.ways)
+        if any(bodies) and all(map(_is_light, (yes.expr, no.expr))) and _are_light(bodies):
+            self.on_both_ways(test, bodies)
+            bodies = ([], [])
         if not any(bodies):
             with self.body() as checks:
                 exprs = [self.held(n, carrier(ways)) for n in (yes, no)]
@@ -140,6 +146,17 @@ class Ways(Emitter):
             sides.append(tuple(stmts))
         self.add(If(test, sides[0], sides[1], self.location))
         return self.keep(self.value_of(place))
+
+    def on_both_ways(self, test: Expr, bodies: Sequence[list[Stmt]]) -> None:
+        """The statements of both ways, one after the other: what ends the kernel on one of them
+        also asks for the test.  A jump that is hard to foresee takes longer than a few sums."""
+        otherwise = self.apply("logical_not", test, dtype=BOOL)
+        for taken, body in zip((test, otherwise), bodies, strict=True):
+            for stmt in body:
+                if isinstance(stmt, If):
+                    bad = self.apply("logical_and", taken, stmt.condition, dtype=BOOL)
+                    stmt = replace(stmt, condition=bad)
+                self.add(stmt)
 
     # --------------------------------------------------------------------------------- by kind
 
@@ -282,3 +299,38 @@ def _parts(e: Expr) -> tuple[Expr, ...]:
             return (e.condition, e.yes, e.no)
         case _:
             return ()
+
+
+LIGHT = 8  # operations of both ways that take no longer than a jump that was not foreseen
+_LIGHT = frozenset((*OVERFLOWS, "add", "subtract", "bitwise_and", "bitwise_or", "bitwise_xor"))
+_LIGHT |= {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+
+
+def _are_light(bodies: Sequence[list[Stmt]]) -> bool:
+    """Whether all that is done on two ways may be done on both: a few operations that always have a
+    result, and checks."""
+    exprs = list[Expr]()
+    for stmt in (s for body in bodies for s in body):
+        match stmt:
+            case Let(value=value):
+                exprs.append(value)
+            case If(condition=condition, yes=(Exit(detail=None),), no=()):
+                exprs.append(condition)
+            case _:
+                return False
+    return len(exprs) <= LIGHT and all(map(_is_light, exprs))
+
+
+def _is_light(expr: Expr) -> bool:
+    """Whether an expression of whole numbers takes a moment, and cannot go wrong."""
+    match expr:
+        case Apply(fn="multiply" | "floor_divide" | "remainder", args=(one, Const(value=by))):
+            light = by > 0  # type: ignore[operator]
+            return light and one.dtype.kind in "iu" and _is_light(one)
+        case Apply(fn="multiply", args=(Const(), one)):
+            return one.dtype.kind in "iu" and _is_light(one)
+        case Apply(fn=fn, args=args):
+            return fn in _LIGHT and all(a.dtype.kind in "iu" and _is_light(a) for a in args)
+        case Load(indices=indices):
+            return not indices
+    return isinstance(expr, Const | Var | Affine)

@@ -87,7 +87,8 @@ def write_region(
         if learnt is not None:
             region.kinds, region.flagged = learnt.kinds, learnt.flagged
             region.torn = learnt.torn
-            region.wide, region.result_ways = learnt.wide, learnt.result_ways
+            region.wide, region.reach = learnt.wide, learnt.reach
+            region.result_ways = learnt.result_ways
         try:
             done = _write(region, body[:count])
             if not done or not (always or _are_worth(body[:done])):
