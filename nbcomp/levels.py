@@ -23,6 +23,7 @@ from nbcomp.graph.passes.groups import FusedGraph
 from nbcomp.loop.grammar import Buffer, Kernel
 from nbcomp.loop.interpreter import Exited
 from nbcomp.loop.interpreter import interpret as interpret_kernel
+from nbcomp.loop.interpreter import seconds as interpreted_seconds
 from nbcomp.lowering.program import KernelStep, LibraryStep
 from nbcomp.settling import numbers
 from nbcomp.types import contiguous_strides
@@ -44,7 +45,7 @@ def levels(compiled: Compiled, kernels: bool = True) -> Iterator[tuple[str, Run]
         for position, (stage, _) in enumerate(chains[0] if chains else ()):
             before = max(position - 1, 0)
             if not position or any(c[position][1] is not c[before][1] for c in chains):
-                yield f"kernels after {stage}", _kernels_run(compiled, position)
+                yield f"kernels after {stage}", Interpreted(compiled, position)
     yield "machine code", compiled
 
 
@@ -95,26 +96,46 @@ def _spread(chain: list[tuple[str, Kernel]], names: list[str]) -> list[tuple[str
     return [(name, chain[min(k, len(chain) - 1)][1]) for k, name in enumerate(names)]
 
 
-def _kernels_run(compiled: Compiled, position: int) -> Run:
-    """All kernels as they were after lowering (0) or that step of their schedule."""
-    chains = {name: [kernel for _, kernel in chain] for name, chain in _chains(compiled).items()}
+class Interpreted:
+    """All kernels as they were after lowering (0) or that step of their schedule, run by the loop
+    interpreter."""
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        values, inputs = _bound(compiled, args, kwargs)
-        lengths = lengths_in(compiled.captured, inputs)
-        settled = compiled.settled(values)
+    def __init__(self, compiled: Compiled, position: int) -> None:
+        self.compiled = compiled
+        self.kernels = {
+            name: chain[min(position, len(chain) - 1)][1]
+            for name, chain in _chains(compiled).items()
+        }
+
+    def seconds(self, *args: Any, **kwargs: Any) -> float:
+        """About how long a call takes: much longer than one of any other level."""
+        values, inputs = _bound(self.compiled, args, kwargs)
+        kernels = [k for _, k in self._steps(values, inputs) if k is not None]
+        return sum(map(interpreted_seconds, kernels))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        values, inputs = _bound(self.compiled, args, kwargs)
+        settled = self.compiled.settled(values)
         memory = _Memory(settled, inputs)
-        for step in settled.program.steps:
-            if isinstance(step, LibraryStep):
+        for step, kernel in self._steps(values, inputs):
+            if kernel is None:
                 memory.library(step)
             else:
-                chain = chains[step.kernel.name]
-                kernel = chain[min(position, len(chain) - 1)]
-                memory.kernel(step, numbers(kernel, lengths) if lengths else kernel)
+                memory.kernel(step, kernel)
         outputs = [memory.output(slot, t) for slot, t in settled.program.outputs]
-        return _finish(compiled, outputs, values)
+        return _finish(self.compiled, outputs, values)
 
-    return run
+    def _steps(
+        self, values: tuple[Any, ...], inputs: list[Any]
+    ) -> Iterator[tuple[Any, Kernel | None]]:
+        """The program's steps, each with its kernel for these lengths; None: a library's."""
+        lengths = lengths_in(self.compiled.captured, inputs)
+        for step in self.compiled.settled(values).program.steps:
+            if isinstance(step, LibraryStep):
+                yield step, None
+            else:
+                kernel = self.kernels[step.kernel.name]
+                yield step, numbers(kernel, lengths) if lengths else kernel
 
 
 class _Memory:

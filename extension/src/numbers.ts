@@ -8,7 +8,7 @@ import { colour, numberOf, swatch } from './colours.js';
 import type { Context } from './context.js';
 import { h, prose, s, visible, type Child } from './dom.js';
 import { bytes, count, digits, percent, seconds, si } from './format.js';
-import type { Buffer, Machine, Memory, Numbers, Payload } from './schema.js';
+import type { Buffer, Check, Machine, Memory, Numbers, Payload } from './schema.js';
 import type { View } from './views.js';
 
 type Part = (payload: Payload) => HTMLElement | null;
@@ -66,9 +66,8 @@ function speed({ speed: rows = [], speed_notes: notes = [] }: Payload): HTMLElem
 }
 
 function checks({ checks: rows = [] }: Payload): HTMLElement | null {
-  const words = (problem: string, ulp: number | null | undefined): string =>
-    problem ? `✗ wrong: ${problem}` : `✓ right${ulp ? ` (${Math.round(ulp)} ulp)` : ''}`;
-  const cells = rows.map(c => [visible(c.level), visible(words(c.problem ?? '', c.ulp))]);
+  const mark = (c: Check): string => (c.problem ? '✗ ' : c.ulp === undefined || c.ulp === null ? '' : '✓ ');
+  const cells = rows.map(c => [visible(c.level), visible(`${mark(c)}${c.words ?? (c.problem || 'right')}`)]);
   return rows.length ? figure('Every level run by itself', '', table(['level', 'answer'], cells, [], 1)) : null;
 }
 

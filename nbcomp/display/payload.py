@@ -14,6 +14,7 @@ from typing import Any
 
 from nbcomp.display.help import construct_help, help_for, kind_help, notation
 from nbcomp.display.picture.boxes import Drawing, Wire
+from nbcomp.display.view.checks import LevelCheck
 from nbcomp.display.view.cpus import cpu_name, on_each
 from nbcomp.display.view.kernels import KernelRow
 from nbcomp.display.view.measured import measured_data, measured_pass
@@ -69,7 +70,7 @@ class _Payload:
             "passes": list(_passes(view)),
             "stages": [{"name": name, "seconds": value} for name, value in view.stages],
             "remarks": view.remarks[: None if view.full else MAX_REMARKS],
-            "checks": view.checks,
+            "checks": [_check(c) for c in view.checks],
             "speed": view.speed,
             "speed_notes": list(view.speed_notes),
         }
@@ -190,6 +191,11 @@ def _mapped(kernel: KernelRow) -> dict[str, Any]:
     """How many of a kernel's instructions in loops are known to come from somewhere."""
     loops = [line for line in kernel.listing("asm") if line.in_loop]
     return {"kernel": kernel.name, "mapped": sum(r.mapped for r in loops), "in_loop": len(loops)}
+
+
+def _check(found: LevelCheck) -> dict[str, Any]:
+    answer = {"ulp": found.ulp} if found.answers else {}
+    return {"level": found.level, "problem": found.problem, "words": found.words} | answer
 
 
 def _passes(view: View) -> Iterator[dict[str, Any]]:

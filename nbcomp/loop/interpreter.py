@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nbcomp.loop.cost import ROUNDS, extent_of
 from nbcomp.loop.grammar import (
     Accumulate,
     Affine,
@@ -36,6 +37,9 @@ from nbcomp.loop.grammar import (
     Store,
     Var,
     While,
+    bodies,
+    expressions,
+    walk_expr,
 )
 from nbcomp.loop.library import LIBRARY
 
@@ -70,6 +74,22 @@ def interpret(kernel: Kernel, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
     """
     with np.errstate(all="ignore"):
         _Frame(dict(arrays)).run(kernel.stages)
+
+
+STEP = 1e-6  # seconds that one step takes here, about
+
+
+def seconds(kernel: Kernel) -> float:
+    """About how long `interpret` takes for a kernel, from the rounds of its loops."""
+    return STEP * sum(_steps(stage) for stage in kernel.stages)
+
+
+def _steps(stmt: Stmt) -> float:
+    """Statements and parts of expressions that are run for one statement."""
+    own = 1 + sum(1 for root in expressions(stmt) for _ in walk_expr(root))
+    inside = sum(_steps(s) for body in bodies(stmt) for s in body)
+    rounds = extent_of(stmt) if isinstance(stmt, For) else ROUNDS if isinstance(stmt, While) else 1
+    return own + float(rounds) * inside
 
 
 class _Frame:

@@ -91,7 +91,8 @@ def keep_tuned(call: Call, own: Timing | None, theirs: Timing | None) -> None:
 def _report_on_parts(call: Call, options: Options, say: Callable[[str], None]) -> Report:
     """The report on a call that Python makes, or that runs in parts, which are timed as a whole."""
     broken = bool(call.function.breaks)
-    checks = tuple(check_parts(call)) if broken and options.check else ()
+    named = partial(_of, call.function.__name__, say)
+    checks = tuple(check_parts(call, named)) if broken and options.check else ()
     report = Report(
         _fallback(call), call.value, checks=checks, show=options.show, full=options.full
     )
@@ -101,7 +102,7 @@ def _report_on_parts(call: Call, options: Options, say: Callable[[str], None]) -
     if effect := effect_of(reference, call.args, call.kwargs):
         note = f"not timed, because calls would repeat what it does: {effect}"
         return replace(report, notes=(note,))
-    say(f"{call.function.__name__}: timing against Python …")
+    named("timing against Python …")
     both = (call.function, reference, call.args, call.kwargs)
     eps = coarsest_part(call)
     try:
@@ -164,7 +165,7 @@ class _Measuring:
         # Of an answer that is known there is nothing to time.
         self.options = replace(options, timed=False) if call.compiled.constant else options
         self.compiled, self.reference = call.compiled, plain(call.function)
-        self.say = lambda text: say(f"{call.compiled.name}: {text}")
+        self.say = partial(_of, call.compiled.name, say)
         self.writes = bool(self.compiled.capture.writes)
         self.precision = self.compiled.options.precision
         self.eps = coarsest(self.compiled.captured, self.precision)
@@ -193,8 +194,8 @@ class _Measuring:
         if options.timed and agrees:
             self.sizes = self.scaling()
         if options.check or not agrees:
-            self.say("running every level …")
-            self.checks = tuple(check_levels(self.call, self.reference, self.elsewhere))
+            for found in check_levels(self.call, self.reference, self.elsewhere, self.say):
+                self.checks += (found,)
         if agrees and (options.measure or options.ablate):
             self.measure()
         if agrees and options.cpus:
@@ -280,6 +281,11 @@ class _Measuring:
 
         what = (self.compiled, self.call.args, self.call.kwargs, self.reference)
         return tuple(compare_cpus(*what, seconds=self.options.seconds, say=self.say))
+
+
+def _of(name: str, say: Callable[[str], None], text: str) -> None:
+    """Say something of a function."""
+    say(f"{name}: {text}")
 
 
 def _again(call: Call) -> tuple[str, ...]:

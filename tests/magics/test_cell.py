@@ -346,6 +346,21 @@ def test_every_level_can_be_checked(data: Any) -> None:
     assert f"each of {len(levels)} levels gives NumPy's answer" in shown["text/plain"]
 
 
+def test_levels_that_would_take_long_are_left_out_and_said(
+    data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nbcomp.magics.checking.LONGEST", 0.0)
+    data.value(SOFTMAX.replace("%%compile", "%%compile --check"))
+    shown = data.outputs[0].data
+    checks = shown[MIME]["checks"]
+    kernels = [c for c in checks if c["level"].startswith("kernels after")]
+    assert kernels
+    assert all(c["words"].startswith("not run: ") and "ulp" not in c for c in kernels)
+    text = shown["text/plain"]
+    assert f"each of {len(checks) - len(kernels)} levels gives NumPy's answer" in text
+    assert f"{len(kernels)} levels were not run: interpreting the loops would take" in text
+
+
 def test_the_first_wrong_level_is_named(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def flip(graph: Graph) -> Graph:
         """Turn sums into differences."""

@@ -21,6 +21,7 @@ from nbcomp.display.html.measured import measured_html
 from nbcomp.display.html.source import annotated
 from nbcomp.display.html.style import FAINT, STATUS
 from nbcomp.display.picture.svg import PALETTE, data_uri, svg
+from nbcomp.display.view.checks import BOUND
 from nbcomp.display.view.cpus import HEAD, cpu_cells
 from nbcomp.display.view.kernels import LEVELS, KernelRow, heading, listed
 from nbcomp.display.view.passes import PassRow
@@ -89,9 +90,10 @@ def _headline(view: View) -> str:
 
 
 def _checks(view: View) -> str:
-    return table(("level", "answer"), [(c.level, c.words) for c in view.checks], (0, 1)) * bool(
-        view.checks
-    )
+    if not view.checks:
+        return ""
+    answers = table(("level", "answer"), [(c.level, c.words) for c in view.checks], (0, 1))
+    return answers + paragraph(BOUND)
 
 
 def _cpus(view: View) -> str:

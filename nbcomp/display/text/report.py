@@ -6,6 +6,7 @@ from nbcomp.display.text.ink import PLAIN, Ink
 from nbcomp.display.text.measured import measured_text
 from nbcomp.display.text.source import annotated
 from nbcomp.display.text.tables import fill, table
+from nbcomp.display.view.checks import BOUND
 from nbcomp.display.view.cpus import HEAD, cpu_cells
 from nbcomp.display.view.kernels import listed
 from nbcomp.display.view.speed import SpeedRow, speed_cells
@@ -22,8 +23,9 @@ def text(view: View, width: int = WIDTH, ink: Ink = PLAIN) -> str:
     width = max(width, 40)
     blocks = [headline(view, width, ink)]
     checks = [(c.level, c.words) for c in view.checks]
+    bound = [fill(BOUND, width, "  ", "  ")] if checks else []
     sections = (
-        ("check", "Levels checked", table(checks, width)),
+        ("check", "Levels checked", [*table(checks, width), *bound]),
         ("history", _since(view), history_lines(view, width)),
         ("remarks", "Line by line", _marked(view, width, ink)),
         ("kernels", "Kernels", kernels_table(view, width, ink)),

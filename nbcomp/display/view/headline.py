@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from nbcomp.display.picture.clusters import is_once
-from nbcomp.display.view.checks import LevelCheck
+from nbcomp.display.view.checks import LevelCheck, check_sentence
 from nbcomp.display.view.reads import Compiled
-from nbcomp.display.view.words import count, ratio_words, scaled_words, seconds, ulp_words
+from nbcomp.display.view.words import count, distance_words, ratio_words, seconds
 from nbcomp.graph.ir import Node
 from nbcomp.graph.op import Constant, Input
 from nbcomp.loop.grammar import Call, walk
@@ -21,7 +21,6 @@ from nbcomp.ops.external import External
 
 CONSTANT = "not timed, because the answer is a constant for these arguments"
 MOST_REASONS = 2  # why something is not rounded, in a headline
-FEW_ULP = 64  # beyond this a difference is said by the size of the whole answer
 
 
 def sentences(
@@ -124,10 +123,7 @@ def _difference_sentence(compiled: Compiled, comparison: Comparison | None) -> s
     if comparison.ulp == 0:
         return "the answer is NumPy's, bit for bit"
     amount = f"largest difference from NumPy's answer {comparison.absolute:.2g}"
-    if comparison.ulp > FEW_ULP and 0 < comparison.scaled < comparison.ulp:
-        # Of a value near zero, left by a subtraction, the last place says nothing.
-        return f"{amount}, {scaled_words(comparison.scaled)} of the largest value's last place"
-    return f"{amount} ({ulp_words(comparison.ulp)})"
+    return f"{amount} ({distance_words(comparison.ulp, comparison.scaled)})"
 
 
 def _precision_sentence(compiled: Compiled, comparison: Comparison | None) -> str:
@@ -151,15 +147,3 @@ def _rounded_sentence(compiled: Compiled) -> str:
         return f"{done}, but {left}" if left else done
     why = left or "there is no float32 product"
     return f"{asked} was asked for, but nothing is rounded: {why}"
-
-
-def check_sentence(checks: Sequence[LevelCheck]) -> str:
-    """What the levels' answers come to; "" if there are none."""
-    bad = next((c for c in checks if c.problem), None)
-    if bad:
-        return f"first wrong level: {bad.level}: {bad.problem}"
-    answers = [c for c in checks if not c.other]
-    handed = len(checks) - len(answers)
-    left = f"{count(handed, 'level')} {'leaves' if handed == 1 else 'leave'} the call to Python"
-    said = f"each of {count(len(answers), 'level')} gives NumPy's answer" if answers else ""
-    return "; ".join(filter(None, (said, left if len(answers) < len(checks) else "")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nbcomp.display.view.headline import others_words
-from nbcomp.display.view.words import ratio_words, seconds, ulp_words
+from nbcomp.display.view.words import distance_words, ratio_words, seconds
 from nbcomp.measure.scaling import Scaling
 
 VERDICTS = {
@@ -28,6 +28,7 @@ class SpeedRow:
     ulp: float
     first_call: float
     verdict: str
+    scaled: float = 0.0
 
 
 def speed_rows(scaling: Scaling | None) -> list[SpeedRow]:
@@ -50,7 +51,7 @@ def speed_rows(scaling: Scaling | None) -> list[SpeedRow]:
             )
             status, _ = ratio_words(*numbers[2:])
             verdict = VERDICTS[status]
-        rows.append(SpeedRow(point.size, *numbers, c.ulp, point.first_call, verdict))
+        rows.append(SpeedRow(point.size, *numbers, c.ulp, point.first_call, verdict, c.scaled))
     return rows
 
 
@@ -93,7 +94,7 @@ def speed_cells(row: SpeedRow) -> tuple[str, ...]:
         seconds(row.theirs),
         f"{_ratio(row.ratio)}×",
         f"{_ratio(row.low)}–{_ratio(row.high)}",
-        ulp_words(row.ulp),
+        distance_words(row.ulp, row.scaled),
         row.verdict,
     )
 

@@ -14,9 +14,9 @@ from functools import cached_property
 
 from nbcomp.display.picture.boxes import Drawing
 from nbcomp.display.picture.drawing import draw, stacked
-from nbcomp.display.view.checks import LevelCheck
+from nbcomp.display.view.checks import LevelCheck, check_sentence
 from nbcomp.display.view.cpus import Cpu
-from nbcomp.display.view.headline import check_sentence, parts_sentences, sentences, title
+from nbcomp.display.view.headline import parts_sentences, sentences, title
 from nbcomp.display.view.history import History
 from nbcomp.display.view.kernels import KernelRow, kernel_rows
 from nbcomp.display.view.measured import line_costs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 NEAR = 1.25  # the quartiles of a speed-up within this factor of 1 mean "about as fast"
 
+FEW_ULP = 64  # beyond this a difference is said by the size of the whole answer
 WIDE = 4  # times the lower quartile: a spread of which the median says little
 
 
@@ -41,9 +42,16 @@ def ratio_words(ratio: float, low: float, high: float) -> tuple[str, str]:
     )
 
 
-def scaled_words(scaled: float) -> str:
-    """How many times the last place of the largest value."""
-    return f"{scaled:.1f} times the size" if scaled < 1e6 else f"{scaled:.1e} times the size"
+def distance_words(ulp: float, scaled: float) -> str:
+    """A distance between answers, in ulp; of elements near zero, which a subtraction left and whose
+    own last place says nothing, in ulp of the largest (`scaled`)."""
+    if ulp > FEW_ULP and 0 < scaled < ulp:
+        return (
+            f"{scaled:.1f} ulp of the largest"
+            if scaled < 1e6
+            else f"{scaled:.1e} ulp of the largest"
+        )
+    return ulp_words(ulp)
 
 
 def ulp_words(ulp: float) -> str:
