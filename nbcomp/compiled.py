@@ -28,7 +28,7 @@ from nbcomp.origin import Listing
 from nbcomp.provenance import Provenance, kernel_listing, provenance
 from nbcomp.record import Location, Remarks, Trace
 from nbcomp.runtime import interpret, validity
-from nbcomp.runtime.entry import NativeFunction
+from nbcomp.runtime.entry import NativeFunction, as_called
 from nbcomp.runtime.plan import Plan
 from nbcomp.schedule.language import Schedule
 from nbcomp.settling import numbers
@@ -318,7 +318,7 @@ class Compiled:
         """What a call of it calls: a builtin that runs just this compilation, natively where it
         can, and raises NbcompError for other arguments than those it was compiled for."""
         signature = self.capture.signature
-        native = NativeFunction(self.name, None, self._other_call, signature=signature)
+        native = NativeFunction(self.name, None, self._other_call, self._failed, signature)
         if self.plain:
             native.add(self.plan)
         return native.callable
@@ -335,11 +335,19 @@ class Compiled:
             raise NbcompError(f"{self.name} was compiled for other arguments: {why}")
         try:
             return self.run(values)
-        except interpret.StepFailed as ended:
-            known = self.failure(ended.step, ended.status, values)
+        except interpret.StepFailed as error:
+            known = self.failure(error.step, error.status, values)
         if known is not None:
             raise known
         return self.function(*args, **kwargs)  # Python says what is wrong
+
+    def _failed(self, values: tuple[Any, ...], plan: Plan, step: int, status: int) -> Any:
+        """The same for a step of the native entry's."""
+        known = self.failure(step, status, values)
+        if known is not None:
+            raise known
+        args, kwargs = as_called(self.capture.signature, values)
+        return self.function(*args, **kwargs)
 
     def mismatch(self, values: Sequence[Any]) -> str | None:
         """Why these bound arguments are not those it was compiled for; None if they are."""

@@ -11,7 +11,7 @@ import copy
 import inspect
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -41,6 +41,7 @@ from nbcomp.graph.settled import settled
 from nbcomp.pipeline import compile_capture
 from nbcomp.record import Trace
 from nbcomp.runtime.entry import NativeFunction
+from nbcomp.runtime.interpret import StepFailed
 from nbcomp.runtime.plan import ArrayGuard, Guard, ScalarGuard, Source
 from nbcomp.settling import Lengths, lengths_of, numbers
 from nbcomp.target.llvm.compile import host_target
@@ -234,7 +235,9 @@ class GraphModule:
         values = bind(compiled.capture.signature, args, kwargs)
         for made in (compiled, self._for_lengths(values)):
             if made is not None and made.mismatch(values) is None:
-                return made.run(values)
+                with suppress(StepFailed):  # NumPy says what is wrong
+                    return made.run(values)
+                break
         return self._in_numpy(values)
 
     def _for_lengths(self, values: Sequence[Any]) -> Compiled | None:

@@ -50,6 +50,7 @@ from nbcomp.planning import bytes_strides, held_inputs, plan_of, steps_of
 from nbcomp.record import Snapshot, Trace
 from nbcomp.returning import native_writes, results_of, rigid
 from nbcomp.runtime.entry import NativeFunction
+from nbcomp.runtime.interpret import StepFailed
 from nbcomp.runtime.plan import (
     ArrayGuard,
     LeftToPython,
@@ -352,7 +353,10 @@ def _compiled_graph(graph: Graph, target: Target) -> Callable[..., Any]:
     made = compile_capture(graph.name, captured, trace, time.perf_counter(), target)
 
     def slow(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return made(*(np.ascontiguousarray(a).reshape(np.shape(a)) for a in args))
+        try:
+            return made.run([np.ascontiguousarray(a).reshape(np.shape(a)) for a in args])
+        except StepFailed:
+            raise LeftToPython from None
 
     def failed(args: tuple[Any, ...], plan: Plan, step: int, status: int) -> Any:
         raise made.failure(step, status) or LeftToPython

@@ -30,6 +30,7 @@ from nbcomp.runtime.plan import (
     Given,
     HostStep,
     Kept,
+    LeftToPython,
     ObjectGuard,
     OpenSizes,
     Output,
@@ -215,7 +216,20 @@ def _host_step(step: LibraryStep, control: Control, program: Program) -> HostSte
     if isinstance(op, External):
         return HostStep(op.routine.call, inputs, outputs, op.routine.name, into=True)
     into = isinstance(op, Library) and op.takes_out
-    return HostStep(op.reference, inputs, outputs, f"numpy.{op.name}", into)
+    return HostStep(_or_left(op.reference), inputs, outputs, f"numpy.{op.name}", into)
+
+
+def _or_left(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy's that leaves the call to Python where it raises: that goes on in the
+    `except` that catches it, with what was written before."""
+
+    def run(*arrays: Any, **options: Any) -> Any:
+        try:
+            return reference(*arrays, **options)
+        except Exception:
+            raise LeftToPython from None
+
+    return run
 
 
 def _foreign_step(step: LibraryStep, function: CFunction) -> Step:

@@ -1,14 +1,15 @@
 """Nodes that end the program where a run-time value is bad, upon which Python runs the call.
 
-Each is a small kernel that may exit.  Knows graphs and the loop IR; no tracers.
+Each is a small kernel that may exit; an operator in which NumPy may raise ends it as well.  Knows
+graphs and the loop IR; no tracers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from nbcomp.graph.control import Loops, Result
-from nbcomp.graph.ir import Node, apply
+from nbcomp.graph.control import Control, Loops, Result
+from nbcomp.graph.ir import Node, apply, topological
 from nbcomp.loop.grammar import (
     Block,
     Buffer,
@@ -55,3 +56,18 @@ def raising(kind: str, message: str, bad: Node, where: Location | None) -> Node:
     (operand,) = scalars("a", BOOL)
     read = Load(BOOL, operand, (), where)
     return ending("check", failure, read, const(True, BOOL), [operand], bad)[1]
+
+
+def results_of(node: Node) -> list[Node]:
+    """The results of a control node."""
+    types: Sequence[TensorType] = node.op.results()  # type: ignore[attr-defined]
+    return [apply(Result(k, t), node) for k, t in enumerate(types)]
+
+
+def results_to_reach(effects: Iterable[Node], outputs: Iterable[Node]) -> list[Node]:
+    """What has to be an output besides these, for nodes that may end the program to be computed."""
+    reached = set(topological(outputs))
+    missing = [n for n in dict.fromkeys(effects) if n not in reached]
+    inside = set(topological(operand for n in missing for operand in n.inputs))
+    last = (n for n in missing if n not in inside)
+    return [results_of(n)[0] if isinstance(n.op, Control) else n for n in last]

@@ -34,7 +34,7 @@ from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import Tracer, give, holds_traced, plain, read
 from nbcomp.frontend.unrolled import HINT
 from nbcomp.frontend.whole_numbers import within
-from nbcomp.graph.ir import Node
+from nbcomp.graph.ir import Node, noting
 from nbcomp.graph.numpy_function import NUMPY
 from nbcomp.graph.op import Input
 from nbcomp.ops.lookup import find
@@ -81,7 +81,7 @@ def _called(session: Session, function: Any, args: tuple[Any, ...], kwargs: dict
             here(),
             HINT,
         )
-    with attributed(session.layers()) as location:
+    with attributed(session.layers()) as location, noting(session.effects):
         session.unrolled.count(function, location)
         checks = len(session.effects)
         try:

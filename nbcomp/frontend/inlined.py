@@ -13,7 +13,7 @@ from nbcomp.frontend.dispatch import fresh, lower
 from nbcomp.frontend.location import here
 from nbcomp.frontend.result import Out, ViewOf, bind, leaves, rebuild, resolve
 from nbcomp.frontend.session import attributed
-from nbcomp.graph.ir import Node, apply
+from nbcomp.graph.ir import Node, apply, noting
 from nbcomp.graph.op import Input
 from nbcomp.runtime.plan import Guard
 from nbcomp.sizes import is_open
@@ -45,11 +45,14 @@ class Inlined:
         inputs = captured.graph.inputs
         for node, guard in zip(inputs, captured.guards[: len(inputs)], strict=True):
             nodes[node] = self._input(node, guard, values)
-        with attributed(self._session.layers()):
+        effects = self._session.effects
+        with attributed(self._session.layers()), noting(effects):
             for node in captured.graph.nodes:
                 if not isinstance(node.op, Input):
                     made = apply(node.op, *(nodes[i] for i in node.inputs), name=node.name)
                     nodes[node] = made
+        returned = {leaf.index for leaf in leaves(captured.result) if isinstance(leaf, Out)}
+        effects += [nodes[n] for k, n in enumerate(captured.graph.outputs) if k not in returned]
         scalars = captured.scalar_outputs
         outputs = [
             fresh(self._session, nodes[n], k in scalars)

@@ -86,7 +86,7 @@ class Session:
         self.unrolled = Unrolled()
         self.layers: Callable[[], tuple[str, ...]] = tuple  # the user's modules at work now
         self.refusals: dict[int, Exception] = {}
-        self.effects: list[Node] = []  # nodes that may raise or never end, wanted or not
+        self.effects: list[Node] = []  # nodes that may raise or never end, whoever reads them
         self.given: set[Node] = set()  # of arrays that the program hands to models
         self.known_nodes: set[Node] = set()  # inputs whose value the program depends on
         self.budget: int | None = None  # elements of values computed while compiling

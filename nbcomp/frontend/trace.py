@@ -18,6 +18,7 @@ import numpy as np
 
 from nbcomp.conditions import LEAST, Conditions
 from nbcomp.errors import CaptureError, NbcompError, Unsupported, an
+from nbcomp.frontend.checks import results_to_reach
 from nbcomp.frontend.dispatch import call, fresh
 from nbcomp.frontend.lift import Lifter
 from nbcomp.frontend.location import returned_at
@@ -26,8 +27,7 @@ from nbcomp.frontend.outputs import Outputs, Remade
 from nbcomp.frontend.result import Tree, bind, rebuild, resolve
 from nbcomp.frontend.session import NOTHING_OPEN, Openings, Read, Session
 from nbcomp.frontend.words import in_users_words
-from nbcomp.graph.control import Control, Result
-from nbcomp.graph.ir import Graph, Node, apply, rewrite, topological
+from nbcomp.graph.ir import Graph, Node, rewrite, topological
 from nbcomp.graph.op import Constant, Input
 from nbcomp.ops.operand import Cast, Length
 from nbcomp.record import Remark
@@ -207,12 +207,10 @@ def finish(
     result = outputs.tree(returned)
     written = [r for r in session.reads.values() if r.written]
     writes = tuple((r.source, outputs.add(r.content)) for r in written)
-    reached = set(topological(outputs.nodes))
+    for node in results_to_reach(session.effects, outputs.nodes):
+        outputs.add(node)
     if session.sizes:
-        _keep_long(reached)
-    for loops in session.effects:  # they may raise or never end, whoever reads them
-        if loops not in reached and isinstance(loops.op, Control):
-            outputs.add(apply(Result(0, loops.op.results()[0]), loops))
+        _keep_long(topological(outputs.nodes))
     used = [r for r in session.reads.values() if r.used and r.node not in session.known_nodes]
     graph = _renumbered(
         Graph(session.name, tuple(r.node for r in used), tuple(outputs.nodes)), session

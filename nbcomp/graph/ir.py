@@ -24,6 +24,7 @@ LONG = 60  # characters of an expression, of which remarks show the beginning
 
 _location: ContextVar[Location | None] = ContextVar("location", default=None)
 _layers: ContextVar[tuple[str, ...]] = ContextVar("layers", default=())
+_raising: ContextVar[list[Node] | None] = ContextVar("raising", default=None)
 
 
 @contextmanager
@@ -35,6 +36,16 @@ def at(location: Location | None, layers: tuple[str, ...] = ()) -> Iterator[None
     finally:
         _location.reset(token)
         _layers.reset(outer)
+
+
+@contextmanager
+def noting(raising: list[Node]) -> Iterator[None]:
+    """Put the nodes made inside that may raise into this list, in the order of the program."""
+    token = _raising.set(raising)
+    try:
+        yield
+    finally:
+        _raising.reset(token)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +126,11 @@ def apply(op: Op, *inputs: Node, name: str = "") -> Node:
     type = op.infer(*(n.type for n in inputs))
     if not is_open(type.shape) and type.nbytes > sys.maxsize:
         raise ValueError(f"array is too big: {type} takes {type.nbytes:,} bytes")
-    return Node(op, inputs, type, _location.get(), name, layers=_layers.get())
+    node = Node(op, inputs, type, _location.get(), name, layers=_layers.get())
+    raising = _raising.get()
+    if raising is not None and op.may_raise(*inputs):
+        raising.append(node)
+    return node
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,6 +63,7 @@ class Op:
     cost: ClassVar[int] = (
         1  # rough instructions per element; above CHEAP it is never computed twice
     )
+    raises: ClassVar[bool] = False  # whether NumPy may raise, by the values of its operands
 
     def __init_subclass__(cls, name: str = "", numpy: Sequence[Any] = (), **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -100,6 +101,11 @@ class Op:
     def samples(cls, rng: np.random.Generator) -> Iterator[Sample]:
         """Inputs its tests are generated from, edge cases included."""
         return iter(())
+
+    def may_raise(self, *inputs: Node) -> bool:
+        """Whether a call may end here, upon which Python runs it: then this is computed, whoever
+        reads it."""
+        return self.raises
 
     def attributes(self) -> dict[str, Any]:
         """The fields, by name, as they are printed."""
@@ -299,8 +305,15 @@ class Indexed(Library):
     operand is assigned there, in a new array.
     """
 
+    raises: ClassVar[bool] = True  # IndexError
     assigns: ClassVar[bool] = False
     axes: tuple[int, ...] = ()  # ascending
+
+    def may_raise(self, *inputs: Node) -> bool:
+        """Unless all places are known and in bounds."""
+        x, indices = inputs[0], inputs[1 + self.assigns :]
+        lengths = [x.shape[axis] for axis in self.axes]
+        return not all(map(_in_bounds, indices, lengths))
 
     @property
     def first(self) -> int:
@@ -314,6 +327,13 @@ class Indexed(Library):
     def in_loops(self, *inputs: Node) -> bool:
         """Whether loops are generated for it."""
         return True
+
+
+def _in_bounds(places: Node, length: int) -> bool:
+    if not isinstance(places.op, Constant) or is_open((length,)):
+        return False
+    found = np.asarray(places.op.value)
+    return not found.size or (found.min() >= -length and found.max() < length)
 
 
 def is_indexed(node: Node) -> bool:
@@ -345,9 +365,10 @@ class Composite(Op):
 
 @lru_cache(maxsize=4096)
 def _expanded_type(op: Composite, types: tuple[TensorType, ...]) -> TensorType:
-    from nbcomp.graph.ir import Node  # nodes are made of operators
+    from nbcomp.graph.ir import Node, noting  # nodes are made of operators
 
-    return op.expand(*(Node(Input(i, t), (), t) for i, t in enumerate(types))).type
+    with noting([]):
+        return op.expand(*(Node(Input(i, t), (), t) for i, t in enumerate(types))).type
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from nbcomp.types import FLOAT32, FLOAT64, INT64, TensorType
 @dataclass(frozen=True)
 class BinCount(Library, name="bincount"):
     """How often each number below a length occurs, or the sum of its weights"""
+
+    raises: ClassVar[bool] = True
 
     length: int
 
@@ -82,6 +84,8 @@ class Histogram(Library, name="histogram"):
     Operands: x, the edges unless `bins` gives a number of equal bins, and optionally weights.
     """
 
+    raises: ClassVar[bool] = True
+
     density: bool
     bins: int | None = None
     range: tuple[float, float] | None = None
@@ -113,6 +117,8 @@ class Histogram(Library, name="histogram"):
 @dataclass(frozen=True)
 class HistogramEdges(Library, name="histogram_edges"):
     """The edges of equal bins from the smallest element to the largest"""
+
+    raises: ClassVar[bool] = True
 
     bins: int
 
@@ -161,6 +167,8 @@ def _histogram(
 class UnravelIndex(Library, name="unravel_index"):
     """One coordinate of the place with a flat index; places outside raise ValueError"""
 
+    raises: ClassVar[bool] = True
+
     shape: tuple[int, ...]
     axis: int
 
@@ -186,6 +194,8 @@ def _unravel_index(indices: Any, shape: Any) -> tuple[Node, ...]:
 @dataclass(frozen=True)
 class RavelMultiIndex(Library, name="ravel_multi_index"):
     """The flat index of the place with these coordinates; places outside raise ValueError"""
+
+    raises: ClassVar[bool] = True
 
     dims: tuple[int, ...]
 

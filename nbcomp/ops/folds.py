@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +61,8 @@ class Fold(Library, name="fold"):
 @dataclass(frozen=True)
 class FoldAt(Library, name="fold_at"):
     """The ufunc fn between the elements from each place to the next; as `reduceat` has it"""
+
+    raises: ClassVar[bool] = True
 
     fn: str
     axis: int

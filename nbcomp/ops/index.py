@@ -373,10 +373,10 @@ def index(node: Node, key: Any) -> Node:
     if not parsed.axes:
         return node
     result = apply(Gather(tuple(parsed.axes)), node, *parsed.indices)
-    return transposed(result, _to_front(parsed, result)) if parsed.front else result
+    return transposed(result, _to_front(parsed, result.type)) if parsed.front else result
 
 
-def _to_front(parsed: Key, result: Node) -> list[int]:
+def _to_front(parsed: Key, result: TensorType) -> list[int]:
     """The order of axes that brings those of the index arrays to the front."""
     rank = len(broadcast_shapes(*(i.shape for i in parsed.indices)))
     moved = list(range(parsed.axes[0], parsed.axes[0] + rank))
@@ -385,7 +385,8 @@ def _to_front(parsed: Key, result: Node) -> list[int]:
 
 def assign(node: Node, key: Any, value: Any) -> Node:
     """The new value of x after x[key] = value.  Raises what NumPy raises."""
-    new = operand(value, node.type.dtype)
+    truth = type(value) is int and node.type.dtype == BOOL  # of an int of any size
+    new = operand(bool(value) if truth else value, node.type.dtype)
     mask = _run_time_mask(key)
     if mask is not None:
         return _assign_where(node, mask, new)
@@ -409,7 +410,7 @@ def assign(node: Node, key: Any, value: Any) -> Node:
 def _scatter(place: Node, parsed: Key, value: Node) -> Node:
     axes = tuple(parsed.axes)
     if parsed.front:  # the value is meant for axes in another order
-        target = apply(Gather(axes), place, *parsed.indices)
+        target = Gather(axes).infer(place.type, *(i.type for i in parsed.indices))
         order = _to_front(parsed, target)
         shape = tuple(target.shape[k] for k in order)
         value = broadcast_to(_without_leading(value, shape), shape)
@@ -444,9 +445,11 @@ def _run_time_mask(key: Any) -> Node | None:
 def _assign_where(node: Node, mask: Node, value: Node) -> Node:
     """x[mask] = value for a mask of x's leading axes: np.where."""
     rank = len(mask.shape)
-    if mask.shape != node.shape[:rank]:
-        phantom(node.type)[np.zeros(mask.shape, bool)]  # raises
     rest = node.shape[rank:]
+    if mask.shape != node.shape[:rank]:
+        phantom(node.type)[np.zeros(mask.shape, bool)]  # raises, unless the mask is empty
+        if fits_into(value.shape, (0, *rest)):
+            return node
     if not fits_into(value.shape, rest):
         raise Unsupported(
             "x[mask] = values takes one value for each true place, known only at run time",

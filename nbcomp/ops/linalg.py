@@ -28,6 +28,8 @@ def _dtype(function: Any, *types: TensorType) -> DType:
 class OnMatrices(Library):
     """A routine on the last two axes, which are square; singular matrices raise LinAlgError."""
 
+    raises: ClassVar[bool] = True
+
     function: ClassVar[Any]
     keeps: ClassVar[bool] = True  # whether the result has the operand's shape, or is a number each
 
@@ -60,6 +62,7 @@ class Determinant(OnMatrices, name="det"):
 
     function = staticmethod(np.linalg.det)
     keeps = False
+    raises = False
 
 
 class Cholesky(OnMatrices, name="cholesky"):
@@ -86,6 +89,8 @@ def _cholesky(a: Any) -> Node:
 @dataclass(frozen=True)
 class Solve(Library, name="solve"):
     """x of a @ x = b"""
+
+    raises: ClassVar[bool] = True
 
     def infer(self, *types: TensorType) -> TensorType:
         a, b = types
@@ -124,6 +129,8 @@ class Decomposition(Library):
 
     One node has one result, so that the parts are slices of the vector, and the routine runs once.
     """
+
+    raises: ClassVar[bool] = True
 
     def parts(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         """The shapes of the results for an operand of this shape."""
@@ -213,6 +220,8 @@ class QR(Decomposition, name="qr"):
 class SignLogDet(Decomposition, name="slogdet"):
     """The sign of the determinant and the logarithm of its size, packed"""
 
+    raises: ClassVar[bool] = False
+
     def parts(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         return shape[:-2], shape[:-2]
 
@@ -259,6 +268,8 @@ def _square(function: Any, a: Any) -> None:
 class Spectrum(Library, name="svdvals"):
     """The singular values, descending"""
 
+    raises: ClassVar[bool] = True
+
     def infer(self, *types: TensorType) -> TensorType:
         (x,) = types
         if x.ndim < 2:
@@ -283,6 +294,8 @@ def _svdvals(x: Any) -> Node:
 @dataclass(frozen=True)
 class EigenValues(Library, name="eigvalsh"):
     """The eigenvalues of symmetric matrices, ascending"""
+
+    raises: ClassVar[bool] = True
 
     triangle: str = "L"
 
@@ -309,6 +322,8 @@ def _eigvalsh(a: Any, UPLO: str = "L") -> Node:
 @dataclass(frozen=True)
 class PseudoInverse(Library, name="pinv"):
     """The pseudo-inverse of each matrix"""
+
+    raises: ClassVar[bool] = True
 
     rcond: float | None = None
 
@@ -337,6 +352,8 @@ def _pinv(a: Any, rcond: Any = None) -> Node:
 @dataclass(frozen=True)
 class MatrixRank(Library, name="matrix_rank"):
     """The number of singular values that are not nearly zero"""
+
+    raises: ClassVar[bool] = True
 
     tol: float | None = None
 

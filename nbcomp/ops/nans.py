@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -143,6 +143,8 @@ def _nanstd(
 class NanArgExtreme(Library, name="nan_arg_extreme"):
     """The first place of the largest or smallest element that is not NaN; where there is none,
     ValueError is raised"""
+
+    raises: ClassVar[bool] = True
 
     fn: str
     axis: int | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,6 +67,8 @@ def _take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Node:
 class TakeAlongAxis(Library, name="take_along_axis"):
     """x[..., i[...], ...]: along one axis by an array of indices, elsewhere in place"""
 
+    raises: ClassVar[bool] = True
+
     axis: int
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -110,6 +112,8 @@ def _along(node: Node, places: Node, axis: Any) -> int:
 class PutAlongAxis(Library, name="put_along_axis"):
     """x with x[..., i[...], ...] = value along one axis: a new array"""
 
+    raises: ClassVar[bool] = True
+
     axis: int
 
     def infer(self, *types: TensorType) -> TensorType:
@@ -138,6 +142,8 @@ class Choose(Library, name="choose"):
     """The element of the k-th choice where the first operand is k; other numbers raise
     ValueError
     """
+
+    raises: ClassVar[bool] = True
 
     def infer(self, *types: TensorType) -> TensorType:
         dtype = np.result_type(*(t.dtype for t in types[1:]))
@@ -245,10 +251,10 @@ def _putmask(a: Any, mask: Any, values: Any) -> Node:
     target, condition = as_node(a), as_node(mask)
     if condition.shape != target.shape:
         raise ValueError("putmask: mask and data must be the same size")
-    if type(values) not in NUMBERS:
+    if type(values) not in NUMBERS and not isinstance(values, list | tuple):
         small = np.empty(1, as_node(values).type.dtype)
         np.putmask(np.empty(1, target.type.dtype), [True], small)  # raises unless it is a safe cast
-    new = operand(values, target.type.dtype)
+    new = elements(values, target.type.dtype)
     if new.type.size != 1 and new.shape != target.shape:
         new = reshaped(traced(np.resize, new, target.shape), target.shape)
     return traced(np.where, cast(condition, BOOL), new, target)
@@ -305,6 +311,8 @@ class ScatterReduce(Library, name="scatter_reduce"):
 
     Operands: x, the index arrays of `axes`, and, for binary functions, the value.
     """
+
+    raises: ClassVar[bool] = True
 
     fn: str
     axes: tuple[int, ...]

@@ -112,6 +112,8 @@ def _never_negative(node: Node) -> bool:
 class IntegerPower(Library, name="integer_power"):
     """x ** y of integers where y may be negative, which is an error only NumPy's loop can raise"""
 
+    raises: ClassVar[bool] = True
+
     def infer(self, *types: TensorType) -> TensorType:
         return Power().infer(*types)
 

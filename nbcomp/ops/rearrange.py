@@ -29,13 +29,13 @@ from nbcomp.ops.operand import (
     broadcast_to,
     cast,
     constant,
+    converted,
     elements,
     holds_node,
     integer,
     integers,
     normal_axis,
     number,
-    operand,
 )
 from nbcomp.ops.pieces import Margin, Pad, Roll, Run
 from nbcomp.sizes import broadcast_shapes, is_open
@@ -247,19 +247,15 @@ def _minimal(pad_width: Any) -> Any:
 def _constant_margin(node: Node, widths: list[tuple[int, int]], fill: Any) -> Node:
     before, after = tuple(b for b, _ in widths), tuple(a for _, a in widths)
     if not isinstance(fill, list | tuple | np.ndarray):
-        return apply(Pad(before, after), node, _fill(fill, node))
+        return apply(Pad(before, after), node, converted(fill, node.type.dtype))
     table = np.broadcast_to(np.asarray(fill), (len(widths), 2))
     for axis, (b, a) in enumerate(widths):
         parts = []
         for size, value in ((b, table[axis, 0]), (a, table[axis, 1])):
             shape = (*node.shape[:axis], size, *node.shape[axis + 1 :])
-            parts.append(broadcast_to(operand(value, node.type.dtype), shape))
+            parts.append(broadcast_to(converted(value, node.type.dtype), shape))
         node = joined([parts[0], node, parts[1]], axis)
     return node
-
-
-def _fill(value: Any, node: Node) -> Node:
-    return operand(value, node.type.dtype)
 
 
 def picked(node: Node, axis: int, places: Any) -> Node:

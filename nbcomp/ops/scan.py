@@ -131,6 +131,8 @@ for _scan in FOLDED:
 class Quantile(Library, name="quantile"):
     """Quantiles over axes; the second operand says which, its axes come first in the result"""
 
+    raises: ClassVar[bool] = True
+
     axes: tuple[int, ...] | None
     method: str
     keepdims: bool

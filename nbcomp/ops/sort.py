@@ -381,6 +381,8 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Nod
 class Digitize(Library, name="digitize"):
     """The number of the bin each value falls into"""
 
+    raises: ClassVar[bool] = True
+
     right: bool
 
     def infer(self, *types: TensorType) -> TensorType:

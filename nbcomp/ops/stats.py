@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -271,6 +271,8 @@ def _count_nonzero(a: Any, axis: Any = None, keepdims: Any = False) -> Node:
 @dataclass(frozen=True)
 class Average(Library, name="average"):
     """The weighted average; weights that add up to zero raise ZeroDivisionError"""
+
+    raises: ClassVar[bool] = True
 
     axis: int | None
     keepdims: bool

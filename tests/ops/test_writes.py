@@ -41,6 +41,8 @@ def test_copies(x: Any) -> None:
     for new in (1, x * 2, np.arange(3), np.ones(1)):
         _check(np.putmask, x, mask, new)
     _check(np.putmask, x, mask[0], 1)
+    for new in ([10, 20], [1.5, True], [10, 2000]):  # lists are converted number by number
+        _check(np.putmask, x.astype(np.int8), mask, new)
     _check(np.place, x, mask, [7])
     with pytest.raises(Unsupported, match="depend on the data"):
         NUMPY[np.place].trace(input_node(x), input_node(mask, 1), [1, 2])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import CaptureError, NbcompError, Unsupported
-from nbcomp.frontend.checks import raising
+from nbcomp.frontend.checks import raising, results_of, results_to_reach
 from nbcomp.frontend.location import here
 from nbcomp.frontend.number import Number, symbol
 from nbcomp.frontend.result import Chosen, OfTag, Varied
@@ -22,13 +22,7 @@ from nbcomp.frontend.script.contents import Contents, tracers
 from nbcomp.frontend.script.entries import State, unchanged
 from nbcomp.frontend.script.heap import Held, reach
 from nbcomp.frontend.script.raises import Raising
-from nbcomp.frontend.script.subgraphs import (
-    boundary,
-    outer_nodes,
-    results_of,
-    results_to_reach,
-    subgraph,
-)
+from nbcomp.frontend.script.subgraphs import boundary, outer_nodes, subgraph
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import MixedBool, Tracer, read

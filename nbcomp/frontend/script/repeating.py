@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nbcomp.errors import Unsupported
+from nbcomp.frontend.checks import results_of, results_to_reach
 from nbcomp.frontend.script.branching import (
     Env,
     Undecided,
@@ -24,13 +25,7 @@ from nbcomp.frontend.script.branching import (
 from nbcomp.frontend.script.contents import Contents
 from nbcomp.frontend.script.entries import unchanged
 from nbcomp.frontend.script.heap import Slot
-from nbcomp.frontend.script.subgraphs import (
-    boundary,
-    outer_nodes,
-    results_of,
-    results_to_reach,
-    subgraph,
-)
+from nbcomp.frontend.script.subgraphs import boundary, outer_nodes, subgraph
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import MixedBool, Tracer

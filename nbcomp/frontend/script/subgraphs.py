@@ -11,16 +11,8 @@ from dataclasses import replace
 from nbcomp.frontend.number import Number
 from nbcomp.frontend.script.contents import Contents
 from nbcomp.frontend.tracer import Tracer
-from nbcomp.graph.control import Result
-from nbcomp.graph.ir import Graph, Node, apply, topological
+from nbcomp.graph.ir import Graph, Node, topological
 from nbcomp.graph.op import Constant, Input
-from nbcomp.types import TensorType
-
-
-def results_of(node: Node) -> list[Node]:
-    """The results of a control node."""
-    types: Sequence[TensorType] = node.op.results()  # type: ignore[attr-defined]
-    return [apply(Result(k, t), node) for k, t in enumerate(types)]
 
 
 def boundary(outputs: Sequence[Node], outer: set[Node]) -> list[Node]:
@@ -62,11 +54,3 @@ def outer_nodes(contents: Contents) -> set[Node]:
         elif type(leaf) is Number:
             roots.append(leaf._node)
     return set(topological(roots))
-
-
-def results_to_reach(checks: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
-    """A result of each check inside control flow over arrays that no output depends on."""
-    if not checks:
-        return []
-    reached = set(topological(outputs))
-    return [results_of(check)[0] for check in checks if check not in reached]
