@@ -169,8 +169,10 @@ def _overlap_rows(
 ) -> Kernel:
     """Of one loop over rows; if that is what the cores share, it is cut into blocks for them."""
     loops, extent = [s for s in rows.body if isinstance(s, For)], cost.extent_of(rows)
+    if is_open((extent,)):  # before it is asked what divides it
+        return kernel
     blocks = [0] if rows is not stage else [n for n in OVERLAPPING if extent % n == 0]
-    if not blocks or is_open((extent,)):
+    if not blocks:
         return kernel
     many = [n for n in blocks if not n or extent // n >= 2 * machine.cores]
     large = next((n for n in many if n and extent // n >= 4 * machine.cores), 0)
