@@ -286,7 +286,7 @@ def deviations(x: Any) -> Any:
     [
         (lambda x: np.tile(np.exp(x), 3), "would be computed 3 times each"),
         (lambda x: np.repeat(np.exp(x), 3, axis=0), "would be computed 3 times each"),
-        (lambda x: np.pad(np.exp(x), 2, mode="wrap"), "its elements are read at several places"),
+        (lambda x: np.pad(np.exp(x), 2, mode="wrap"), "it would be computed more than once"),
         (spread_rows, "it would be computed more than once"),
         (lambda x: np.pad(x.max(axis=0), 1), "it is reduced first"),
         (lambda x: np.concatenate([np.exp(x), x]) + 1, "put together from parts"),

@@ -293,8 +293,9 @@ class LoopEmitter(InstructionEmitter):
             return 0
         place, rest = self.offset(first.buffer, first.indices, context)
         step = dict(place.terms).get(context.var, 0) if place is not None and not rest else 0
-        whole = context.mask is None or step & (step - 1) == 0
-        if not (isinstance(step, int) and 2 <= step <= min(len(body), context.lanes) and whole):
+        if not isinstance(step, int) or not 2 <= step <= min(len(body), context.lanes):
+            return 0
+        if context.mask is not None and step & (step - 1):
             return 0
         if first.buffer.memory in self.lane_storage:
             return 0
