@@ -97,6 +97,14 @@ def of_a_way_not_taken(x: Any, n: Any) -> Any:
     return found
 
 
+def next_to_multiples(x: Any, n: Any) -> Any:
+    up = down = 0
+    for i in range(len(x)):
+        k = (n - i) // 3
+        up, down = 3 * k + 1, k * -3 - 2
+    return up, down, 3 * n + 1, n * -3 - 2, 2 * n + 1, 7 * (n // 7) + 1
+
+
 def counted(x: Any, n: Any) -> Any:
     return sum(1 for v in x if v > 1), sum(n for v in x if v > 1)
 
@@ -111,12 +119,13 @@ FUNCTIONS = [
     in_helpers,
     until_it_leaves,
     of_a_way_not_taken,
+    next_to_multiples,
     counted,
 ]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("n", [7, 2**31, 2**62, EDGE - 1, EDGE - 4])
+@pytest.mark.parametrize("n", [7, 2**31, 2**62, EDGE - 1, EDGE - 4, -EDGE])
 def test_counters(like_python: Any, function: Callable[..., Any], n: int) -> None:
     like_python(function, np.arange(6), n, fallback=True)
 

@@ -143,6 +143,19 @@ def test_bounds_that_are_known(char: str, bound: float, rng: np.random.Generator
         same(nbcomp.compile(f, x)(x), f(x), x)
 
 
+@pytest.mark.parametrize("divisor", [1, 2, 64, 3, -1, -2, -7])
+@pytest.mark.parametrize("char", INTEGERS)
+def test_divisors_that_are_known(char: str, divisor: int, rng: np.random.Generator) -> None:
+    x = interesting(char, rng)
+    known = np.array(divisor).astype(char)[()]
+    with np.errstate(all="ignore"):
+        want = np.divmod(x, known)
+    for got, expected in zip(
+        nbcomp.compile(lambda x: np.divmod(x, known), x)(x), want, strict=True
+    ):
+        same(got, expected, x)
+
+
 @pytest.mark.parametrize("target", "?" + INTEGERS + FLOATS)
 @pytest.mark.parametrize("source", "?" + INTEGERS + FLOATS)
 def test_cast(source: str, target: str, rng: np.random.Generator) -> None:

@@ -16,6 +16,7 @@ from nbcomp.frontend.script.values import (
     Variable,
     Way,
     as_index,
+    clipped,
     from_index,
     number,
     plain_bounds,
@@ -70,7 +71,15 @@ class WholeNumbers(Ways):
     def int_multiply(self, a: Scalar, b: Scalar) -> Scalar:
         """a * b"""
         corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-        return self.checked("multiply", a, b, min(corners), max(corners))
+        low, high = min(corners), max(corners)
+        result = self.checked("multiply", a, b, low, high)
+        fits = low >= INT_LOW and high <= INT_HIGH
+        steps = [abs(int(s.expr.value)) for s in (a, b) if isinstance(s.expr, Const)]
+        for step in (
+            [] if fits else filter(None, steps)
+        ):  # its multiples; next to them there is room
+            result = clipped(result, -(-INT_LOW // step * step), INT_HIGH // step * step)
+        return result
 
     def int_floor_divide(self, a: Scalar, b: Scalar) -> Scalar:
         """a // b"""

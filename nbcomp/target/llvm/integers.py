@@ -66,14 +66,27 @@ def _divide(a: V, b: V, signed: bool) -> tuple[V, V, V]:
     return divisor, q, a - q * divisor
 
 
+def _literal(b: V) -> int | None:
+    """The number that a divisor is in all lanes, if it is known now."""
+    digits = b.value.text.removeprefix(f"splat ({b.element} ").rstrip(")")
+    return int(digits) if b.is_literal and digits.lstrip("-").isdigit() else None
+
+
 def _is_harmless(b: V) -> bool:
     """Whether a divisor is a literal that never traps."""
-    digits = b.value.text.removeprefix(f"splat ({b.element} ").rstrip(")")
-    return b.is_literal and digits.lstrip("-").isdigit() and int(digits) not in (0, -1)
+    return _literal(b) not in (None, 0, -1)
+
+
+def _exponent(b: V) -> int | None:
+    """n where a divisor is 2**n: dividing by it rounds down as a shift does."""
+    number = _literal(b) or 0
+    return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else None
 
 
 def floor_divide(a: V, b: V, signed: bool) -> V:
     """a // b, rounded down; 0 where b is 0."""
+    if signed and (bits := _exponent(b)) is not None:
+        return a.ashr(bits)
     divisor, q, r = _divide(a, b, signed)
     if signed:
         q = q + _wrong_side(r, divisor).resize(a.element, signed=True)  # -1 or 0
@@ -82,6 +95,8 @@ def floor_divide(a: V, b: V, signed: bool) -> V:
 
 def remainder(a: V, b: V, signed: bool) -> V:
     """a % b with the sign of b; 0 where b is 0."""
+    if signed and (bits := _exponent(b)) is not None:
+        return a & ((1 << bits) - 1)
     divisor, _, r = _divide(a, b, signed)
     return _wrong_side(r, divisor).select(r + divisor, r) if signed else r
 
