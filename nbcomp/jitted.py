@@ -15,6 +15,7 @@ import threading
 import types
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -140,7 +141,7 @@ class Jit(Callable):
         self.contests = Contests()  # between what is compiled and Python
         self._handed: dict[int, Plan] = {}  # what Python won, by contest
         self._places: Places = {}
-        self._refused: set[Any] = set()
+        self._refused: dict[Any, Unsupported] = {}  # by the call's types and those of the globals
         self._said: set[Break] = set()
         self._loops = False  # the newest variant is made of loops over elements
         self._full = False  # there are as many variants as are kept
@@ -292,7 +293,7 @@ class Jit(Callable):
         if (found := self._find(args, kwargs)) is not None:
             return self._run(*found, args, kwargs)
         key = _call_key(args, kwargs)
-        if key in self._refused:
+        if self._refused and (key, self._around()) in self._refused:
             return self._python(*args, **kwargs)
         if self.parts is not None:
             return self.in_parts(args, kwargs)
@@ -323,6 +324,7 @@ class Jit(Callable):
             if why is None:
                 raise
         else:
+            self._not_refused(key)
             return self._run(*found, args, kwargs)
         if why is not None:
             return self._broken(why, key, args, kwargs)
@@ -464,8 +466,9 @@ class Jit(Callable):
         self.parts = None
         if self._watcher is None:
             self._native.connect(self)
-        self._refuse(args, kwargs)
-        self._warn(parts.first_reason(), "")
+        reason = parts.first_reason()
+        self._refuse(args, kwargs, reason)
+        self._warn(reason, "")
 
     def _say(self, parts: Parts) -> None:
         """Warn of new breaks at what NumPy has to compute."""
@@ -800,14 +803,24 @@ class Jit(Callable):
     def _in_numpy(
         self, reason: Unsupported, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        self._refuse(args, kwargs)
+        self._refuse(args, kwargs, reason)
         self._warn(reason, "")
         return self._python(*args, **kwargs)
 
-    def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Calls of these types are Python's from now on."""
-        self._refused.add(_call_key(args, kwargs))
+    def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any], reason: Unsupported) -> None:
+        """Calls of these types are Python's, as long as the globals have the types they have."""
+        self._refused[_call_key(args, kwargs), self._around()] = reason
         self._hand_on(args, kwargs)
+
+    def _not_refused(self, key: Any) -> None:
+        """Calls of these types are compiled now: why they were not is past."""
+        for place in [place for place in self._refused if place[0] == key]:
+            reason = self._refused.pop(place)
+            self.fallbacks[:] = [known for known in self.fallbacks if known is not reason]
+
+    def _around(self) -> tuple[Any, ...]:
+        """The types of the values that the function reads besides its arguments."""
+        return tuple((s.key, *_type_of(value)) for s, value in _around(self.__wrapped__))
 
     def _hand_on(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], contest: Contest | None = None
@@ -817,7 +830,8 @@ class Jit(Callable):
         complete = signature is not None and len(signature.parameters) == len(args)
         guards = guards_of(args) if complete and not kwargs else None
         if guards is not None:
-            self._leave_to_python((*guards, *_same_code(self.__wrapped__)), contest)
+            same = (*_same_code(self.__wrapped__), *_same_types(self.__wrapped__))
+            self._leave_to_python((*guards, *same), contest)
         return guards is not None
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -889,6 +903,36 @@ def _same_code(function: Any) -> Iterator[Guard]:
     if hasattr(python, "__code__"):
         place = Source("object", name_of(python), python, (("attr", "__code__"),))
         yield ObjectGuard(place, python.__code__)
+
+
+def _around(function: Any) -> Iterator[tuple[Source, Any]]:
+    """Where a function reads values besides its arguments, and those of now; not what it calls."""
+    python: Any = parted(function) or function
+    code = getattr(python, "__code__", None)
+    if code is None:
+        return
+    for name in code.co_names:
+        if name in python.__globals__:
+            value = python.__globals__[name]
+            if not callable(value) and not isinstance(value, types.ModuleType):
+                yield Source("global", name, python.__globals__), value
+    for name, cell in zip(code.co_freevars, python.__closure__ or (), strict=True):
+        with suppress(ValueError):  # it is empty
+            if not callable(value := cell.cell_contents):
+                yield Source("cell", name, cell), value
+
+
+def _type_of(value: Any) -> tuple[Any, ...]:
+    """An object's type, and that of an array's elements."""
+    return (type(value), value.dtype) if type(value) is np.ndarray else (type(value),)
+
+
+def _same_types(function: Any) -> Iterator[Guard]:
+    """That what a function reads besides its arguments has the types it has now."""
+    for place, value in _around(function):
+        steps = ("type", "__class__"), ("attr", "dtype")
+        for step, kind in zip(steps, _type_of(value), strict=False):
+            yield ObjectGuard(replace(place, path=(step,)), kind)
 
 
 def _unknown_version() -> Remark:

@@ -106,7 +106,7 @@ class Script(Jit):
         if not isinstance(reason, RaisesHere):
             return super()._in_numpy(reason, key, args, kwargs)
         result = self._python(*args, **kwargs)
-        self._refused.add(key)
+        self._refused[key, self._around()] = reason
         self._warn(reason, "")
         return result
 

@@ -271,6 +271,51 @@ def test_refused_calls_are_handed_on() -> None:
     assert fast.variants
 
 
+GLOBAL = """
+def p(x):
+    return np.exp(x * scale)
+
+def put(value):
+    global scale
+    scale = value
+"""
+CLOSURE = """
+def outer(scale):
+    def put(value):
+        nonlocal scale
+        scale = value
+
+    def p(x):
+        return np.exp(x * scale)
+
+    return p, put
+
+p, put = outer(scale)
+"""
+
+
+@pytest.mark.filterwarnings("ignore::nbcomp.NumpyFallback")
+@pytest.mark.parametrize("source", [GLOBAL, CLOSURE])
+def test_what_was_refused_is_so_while_what_is_read_has_the_same_types(
+    source: str, rng: np.random.Generator
+) -> None:
+    names: dict[str, Any] = {"np": np, "scale": "a"}
+    exec(source, names)
+    fast, put, x = nbcomp.jit(names["p"]), names["put"], rng.random(8)
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            fast(x)
+    assert fast.fallbacks
+    for value in (np.arange(8.0), np.arange(8.0) * 3):
+        put(value)
+        np.testing.assert_allclose(fast(x), np.exp(x * value))
+    assert len(fast.variants) == 1
+    assert not fast.fallbacks  # the account is of how such calls run now
+    put("b")
+    with pytest.raises(TypeError):
+        fast(x)
+
+
 def test_the_native_entry_hands_on_what_python_won(rng: np.random.Generator) -> None:
     fast, x = timed(2e-5, 1e-5), rng.random(5)
     calls(fast, x)

@@ -13,9 +13,10 @@ import nbcomp
 from nbcomp import nn
 from nbcomp.display.bundle import Report
 from nbcomp.display.payload import MIME
+from nbcomp.display.text.source import remarks_list
 from nbcomp.display.view.kernels import LISTED
 from nbcomp.display.view.places import Place, Places
-from nbcomp.display.view.remarks import merged
+from nbcomp.display.view.remarks import RemarkRow, merged
 from nbcomp.display.view.source import label
 from nbcomp.display.view.texts import FEW, Budget
 from nbcomp.display.view.view import DETAILED, MANY, view
@@ -211,3 +212,17 @@ def test_the_source_of_a_model_of_layers_is_where_it_is_called() -> None:
         "shown = view(nbcomp.compile(model, x)).source"
     ]
     assert {"one core", "generated"} & {label(m.mark, m.topic) for m in shown.marks}
+
+
+def test_remarks_about_lines_of_other_cells_stand_below_these_in_order() -> None:
+    rows = [
+        RemarkRow(11, "return self.k(h)", False, "fusion", "kept apart", ""),
+        RemarkRow(0, "", False, "tuned", "of no line", ""),
+        RemarkRow(4, "h = self.l(x)", True, "vectorize", "16 lanes", ""),
+        RemarkRow(11, "return self.k(h)", True, "library", "BLAS", ""),
+    ]
+    lines = [line.strip() for line in remarks_list(rows, 80)]
+    assert [line[:2] for line in lines] == ["4 ", "- ", "11", "- ", "- ", "- "]
+    assert lines[0] == "4 │ h = self.l(x)"
+    assert lines[2] == "11 │ return self.k(h)"
+    assert lines[-1].endswith("of no line")

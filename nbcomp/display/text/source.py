@@ -85,9 +85,13 @@ def _heat(share: float | None) -> str:
 
 
 def remarks_list(remarks: Iterable[RemarkRow], width: int, ink: Ink = PLAIN) -> list[str]:
-    """One paragraph per decision, with the line it is about."""
-    lines = []
-    for r in remarks:
+    """One paragraph per decision, in the order of the lines they are about, which stand above."""
+    lines, shown = [], (0, "")
+    for r in sorted(remarks, key=lambda r: (not r.line, r.line, r.source)):
+        if r.source and shown != (r.line, r.source):
+            shown = r.line, r.source
+            gutter = f"  {r.line:>2} {RULE} "
+            lines.append(ink(gutter, "faint") + cut(visible(r.source), width - len(gutter)))
         where = f"line {r.line}" if r.line else ""
         body = f"{r.topic}: {r.reason}" + (f" ({r.hint})" if r.hint else "")
         made = fill(f"  {SIGNS[r.mark]} {where:<9}{body}", width, hanging=" " * 13)
