@@ -234,18 +234,27 @@ class Tracer:
         wanted = shape[0] if len(shape) == 1 else shape
         return self._session.call(np.reshape, (self, wanted), {"order": order, "copy": copy})
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any, **named: Any) -> Any:
         """The axes in another order."""
+        if (extra := self._extra("transpose")) is not None:
+            return extra(self, *axes, **named)
+        if named:
+            raise TypeError("transpose() takes no keyword arguments")
         order = None if not axes else axes[0] if len(axes) == 1 else axes
         return self._session.call(np.transpose, (self, order), {})
+
+    def _extra(self, name: str) -> Callable[..., Any] | None:
+        """A method that arrays have beyond NumPy's where the program is now."""
+        extra = EXTRA_METHODS.get()
+        known = extra is not None and name in extra and (self._held or _kind(self) is extra.kind)
+        return extra[name] if known and extra is not None else None
 
     def __getattr__(self, name: str) -> Any:
         touch(self)
         if self._held is not None and name in vars(self._held.kind) and name[0] != "_":
             return self._held.attribute(name)
-        extra = EXTRA_METHODS.get()
-        if extra is not None and name in extra and (self._held or _kind(self) is extra.kind):
-            return functools.partial(extra[name], self)
+        if (extra := self._extra(name)) is not None:
+            return functools.partial(extra, self)
         if name in METHODS:
             function = getattr(np, name)
             return lambda *args, **kwargs: self._session.call(function, (self, *args), kwargs)

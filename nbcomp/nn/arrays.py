@@ -56,24 +56,28 @@ def reduction(function: Callable[..., Any]) -> Callable[..., Any]:
     `keepdim` for `keepdims`.
 
     What it computes is NumPy's: `max` and `min` give the values alone, `var` and `std` divide by
-    the count.  Raises TypeError where an argument is given by both names.
+    the count unless `unbiased` or `correction` says otherwise.  Raises TypeError where an argument
+    is given by both names.
     """
 
     def reduced(x: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], bool):  # no dtype, which is NumPy's next argument
+            kwargs["keepdim"], args = args[0], args[1:]
+        if kwargs.pop("unbiased", False):
+            kwargs["ddof"] = 1
+        if "correction" in kwargs:
+            kwargs["ddof"] = kwargs.pop("correction")
         for torch, numpy in (("dim", "axis"), ("keepdim", "keepdims")):
             if torch in kwargs:
                 if numpy in kwargs or (numpy == "axis" and axis is not None):
                     raise TypeError(f"{function.__name__}() got both {torch} and {numpy}")
                 kwargs[numpy] = kwargs.pop(torch)
-        return function(x, kwargs.pop("axis", axis), *args, **kwargs)
+        axis = kwargs.pop("axis", axis)
+        return function(x, tuple(axis) if isinstance(axis, list) else axis, *args, **kwargs)
 
     reduced.__name__ = function.__name__
     reduced.__doc__ = f"np.{function.__name__}, with PyTorch's names for its arguments too."
     return reduced
-
-
-for _name in REDUCTIONS:
-    setattr(Tensor, _name, reduction(getattr(np.ndarray, _name)))
 
 
 def is_inside() -> bool:
