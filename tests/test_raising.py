@@ -14,7 +14,7 @@ import nbcomp
 
 SINGULAR, GOOD = np.zeros((3, 3)), np.eye(3) + 1
 X, BAD, FINE = np.arange(1.0, 6.0), np.array([0, 9]), np.array([0, 1])
-N = np.arange(1, 6)
+N, STEPS = np.arange(1, 6), np.array([2, 2, 2, -1, 1])
 
 # A call on (x, k), an x and k that it raises for, and some that it does not raise for.
 Case = tuple[Callable[[Any, Any], Any], tuple[Any, Any], tuple[Any, Any]]
@@ -24,6 +24,8 @@ OPERATIONS: dict[str, Case] = {
     "cholesky": (lambda x, k: np.linalg.cholesky(k), (X, -GOOD), (X, GOOD)),
     "svd": (lambda x, k: np.linalg.svd(k)[1], (X, GOOD * np.nan), (X, GOOD)),
     "power": (lambda x, k: x[:2] ** k, (N, -FINE), (N, FINE)),
+    "power.reduce": (lambda x, k: np.power.reduce(k), (X, FINE - 1), (X, FINE)),
+    "power.accumulate": (lambda x, k: np.power.accumulate(k, out=k), (X, STEPS), (X, abs(STEPS))),
     "getitem": (lambda x, k: x[k], (X, BAD), (X, FINE)),
     "shape": (lambda x, k: x[k].shape[0] + x, (X, BAD), (X, FINE)),
     "setitem": (lambda x, k: _with(assign, x, k, 5), (X, BAD), (X, FINE)),

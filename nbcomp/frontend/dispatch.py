@@ -213,6 +213,8 @@ def _function(
     location: Location | None,
 ) -> Any:
     out = kwargs.pop("out", None)
+    if isinstance(out, tuple) and len(out) == 1:  # so NumPy passes it, of a method of a ufunc
+        (out,) = out
     if function not in NUMPY:
         return _by_value(session, function, args, kwargs)
     if function in TAKES_NUMBERS:

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nbcomp.graph.ir import Node
-from nbcomp.graph.op import Constant, Input, Library, Source, View, is_kept
+from nbcomp.graph.op import Constant, Indexed, Input, Library, Source, View, is_kept
 from nbcomp.graph.passes.groups import FusedGraph, Group
 from nbcomp.graph.passes.materialise import element_strides, storage
 from nbcomp.graph.passes.share import corresponding
@@ -153,6 +153,8 @@ class _Search:
         if isinstance(old.op, Input) and here < self.certain:
             return False  # the call may still fail, and is then run again
         if group.kind == "library":
+            if isinstance(self.root(old).op, Input) and _ends_midway(node):
+                return False
             return isinstance(node.op, Library) and node.op.takes_out and not node.op.brought
         return group.kind in KINDS
 
@@ -173,6 +175,12 @@ class _Search:
     def read_elsewhere(self, node: Node, group: Group) -> bool:
         inside = set(group.nodes)
         return any(u not in inside for u in self.readers(node))
+
+
+def _ends_midway(node: Node) -> bool:
+    """Whether a routine may end the call when it has written some of its result: where it assigns
+    at places, all of them are checked first."""
+    return node.op.may_raise(*node.inputs) and not isinstance(node.op, Indexed)
 
 
 def _updated(node: Node) -> Iterator[Node]:

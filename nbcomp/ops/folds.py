@@ -42,6 +42,10 @@ class Fold(Library, name="fold"):
     def infer(self, *types: TensorType) -> TensorType:
         return TensorType(types[0].dtype, Sum(self.axes, self.keepdims).infer(types[0]).shape)
 
+    def may_raise(self, *inputs: Node) -> bool:
+        """Powers of integers do, where an exponent is negative."""
+        return self.fn == "power" and inputs[0].type.dtype.kind == "i"
+
     def reference(self, *arrays: Any) -> Any:
         x = np.asarray(arrays[0])
         fold: Any = getattr(np, self.fn).reduce

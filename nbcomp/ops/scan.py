@@ -49,6 +49,10 @@ class Scan(Library, name="scan"):
     def infer(self, *types: TensorType) -> TensorType:
         return types[0]
 
+    def may_raise(self, *inputs: Node) -> bool:
+        """Powers of integers do, where an exponent is negative."""
+        return self.fn == "power" and inputs[0].type.dtype.kind == "i"
+
     def reference(self, *arrays: Any, out: Any = None) -> Any:
         x = np.asarray(arrays[0])
         return getattr(np, self.fn).accumulate(x, self.axis, dtype=x.dtype, out=out)
