@@ -78,6 +78,7 @@ class Session:
         self.calls = 0  # of NumPy's functions
         self.reported = reporting.in_force()  # before the program asked for it
         self.followed = 0  # statements of a source that is read
+        self.surveyed = 0  # nodes that choices by values were made among
         self.wrappers: dict[Any, Any] = {}  # functions of NumPy's as the program sees them
         self.reads: dict[Source, Read] = {}
         self._by_node: dict[Node, Read] = {}

@@ -64,6 +64,22 @@ def test_a_cache_that_keeps_nothing_is_named(compile: Any) -> None:
     assert "keeps nothing while compiling" in str(told[0].message)
 
 
+def test_many_choices_in_a_loop_over_a_list_are_not_written_out() -> None:
+    def rising(a: Any) -> Any:
+        n = len(a)
+        best = [1] * n
+        for i in range(n):
+            for j in range(i):
+                if a[j] < a[i] and best[j] + 1 > best[i]:
+                    best[i] = best[j] + 1
+        return np.max(best)
+
+    a = np.random.default_rng(0).integers(0, 99, 40)
+    with pytest.warns(nbcomp.NumpyFallback, match="chooses by values too often") as told:
+        assert nbcomp.script(rising)(a) == rising(a)
+    assert "keep numbers in arrays" in str(told[0].message)
+
+
 def test_a_long_comprehension_of_arrays_is_not_written_out() -> None:
     def medians(x: Any, k: int) -> Any:
         return np.array([np.median(x[i : i + k]) for i in range(len(x) - k + 1)])

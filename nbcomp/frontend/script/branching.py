@@ -26,6 +26,7 @@ from nbcomp.frontend.script.subgraphs import boundary, outer_nodes, subgraph
 from nbcomp.frontend.session import Session
 from nbcomp.frontend.storage import Place, Storage
 from nbcomp.frontend.tracer import MixedBool, Tracer, read
+from nbcomp.frontend.unrolled import LongLoop
 from nbcomp.graph.branches import If
 from nbcomp.graph.ir import Node, apply, topological
 from nbcomp.graph.numpy_function import NUMPY
@@ -38,6 +39,7 @@ OF_BOOLS = OfTag((bool, np.bool_))
 Env = dict[str, Any]
 Seen = Mapping[int, Node]  # what arrays held, by the id of their tracers
 PYTHON = {int: INT64, float: FLOAT64, bool: BOOL}
+MOST_SURVEYED = 200_000  # nodes by all choices of a program: about a second
 
 
 @dataclass(frozen=True)
@@ -331,6 +333,21 @@ def truth_of(session: Session, value: Any) -> Node | None:
     return cast(read(flat), BOOL)
 
 
+def _survey(session: Session, before: Contents, test: Node, location: Location | None) -> set[Node]:
+    """All that is computed before a choice.  Raises LongLoop where a program that is written out
+    has made so many choices that compiling it would be long: each looks at all before it."""
+    outer = outer_nodes(before) | set(topological([test]))
+    session.surveyed += len(outer)
+    if session.surveyed > MOST_SURVEYED:
+        raise LongLoop(
+            "a loop over whole arrays or lists is written out, and chooses by values too often for"
+            " that",
+            location,
+            "keep numbers in arrays: loops over their elements become loops of machine code",
+        )
+    return outer
+
+
 def choose(
     session: Session,
     test: Node,
@@ -348,7 +365,7 @@ def choose(
     is what is left, after a check that ends the program.
     """
     before = Contents(session, variables, own)
-    outer = outer_nodes(before) | set(topological([test]))
+    outer = _survey(session, before, test, location)
     found: list[tuple[Env, Any, dict[Storage, Node], dict[Held, State]]] = []
     checks: list[list[Node]] = []
     choice = Choice(session, location, ends)
