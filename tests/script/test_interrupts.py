@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -63,6 +65,27 @@ def test_ctrl_c(tmp_path) -> None:  # type: ignore[no-untyped-def]
     finally:
         process.kill()
         process.stdout.close()
+
+
+@pytest.mark.parametrize("way", [nbcomp.script, nbcomp.jit])
+def test_other_threads_run_while_a_loop_does(way: Any) -> None:
+    compiled, x = way(is_not_read), np.zeros(4)
+    compiled(x, 0)
+
+    def stop(number: int, _: object) -> None:
+        raise InterruptedError if number == signal.SIGUSR1 else TimeoutError
+
+    before = [(s, signal.signal(s, stop)) for s in (signal.SIGUSR1, signal.SIGALRM)]
+    signal.setitimer(signal.ITIMER_REAL, 20.0)
+    threading.Timer(0.3, _thread.interrupt_main, (signal.SIGUSR1,)).start()
+    try:
+        with pytest.raises(InterruptedError):
+            compiled(x, 3)
+        np.testing.assert_equal(compiled(x, 0), x * 2)  # it goes on, with the GIL
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def returns_nothing(x, n):  # type: ignore[no-untyped-def]

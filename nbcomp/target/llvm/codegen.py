@@ -18,7 +18,7 @@ from functools import partial
 from nbcomp.loop.grammar import Affine, For, Kernel, spread_loop
 from nbcomp.origin import Construct
 from nbcomp.record import Location
-from nbcomp.target.llvm import tensor
+from nbcomp.target.llvm import jumps, tensor
 from nbcomp.target.llvm.builder import Value
 from nbcomp.target.llvm.chunks import open_ended
 from nbcomp.target.llvm.debug import DebugTable, unlocated
@@ -182,7 +182,10 @@ class _Stage(LoopEmitter):
             own = "noalias " if buffer.role != "input" else ""
             access = "" if buffer.memory in self.written else "readonly "
             pointers.append(f"ptr {own}{access}captures(none) {self.pointers[buffer.memory].text}")
-        arguments = ", ".join([*pointers, "ptr noalias readonly %params", "i64 %begin", "i64 %end"])
+        polls = jumps.polls(self.b)
+        given = ["ptr %params", "i64 %begin", "i64 %end", *["ptr %released"] * polls]
+        typed = ["ptr noalias readonly %params", *given[1:]]
+        arguments = ", ".join([*pointers, *typed])
         lines = [
             f'define internal i64 @"{symbol}.code"({arguments}) {self.attributes} {scope} {{',
             "entry:",
@@ -195,15 +198,9 @@ class _Stage(LoopEmitter):
         for k in range(len(self.used)):
             lines.append(f"  %a{k} = getelementptr ptr, ptr %buffers, i64 {k}")
             lines.append(f"  %p{k} = load ptr, ptr %a{k}")
-        passed = ", ".join(
-            [
-                *(f"ptr %p{k}" for k in range(len(self.used))),
-                "ptr %params",
-                "i64 %begin",
-                "i64 %end",
-            ]
-        )
-        lines += [f'  %r = call i64 @"{symbol}.code"({passed})', "  ret i64 %r", "}"]
+        passed = ", ".join([*(f"ptr %p{k}" for k in range(len(self.used))), *given])
+        call = f'  %r = call i64 @"{symbol}.code"({passed})'
+        lines += [*(jumps.around_polls(call) if polls else [call]), "  ret i64 %r", "}"]
         return "\n".join(lines)
 
 
