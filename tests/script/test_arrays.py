@@ -181,3 +181,21 @@ def test_types_that_change_in_a_loop() -> None:
 
     with pytest.warns(nbcomp.NumpyFallback, match=r"`x` is f64\[3\] before .* f64\[6\] after"):
         assert_same(nbcomp.script(f)(np.arange(3.0)), f(np.arange(3.0)))
+
+
+def _table(n: Any, step: Any) -> Any:
+    flat, deep = np.empty(n), np.empty(shape=(n, 2), dtype=np.int64)
+    for i in range(n):
+        flat[i] = i / step
+        deep[i, 0] = deep[i, 1] = i * step
+    return flat, deep
+
+
+def test_arrays_of_a_given_length_are_not_filled_first(like_python: Any) -> None:
+    scripted = like_python(_table, 5, 3)
+    for n in (0, 7, 5, 1):
+        assert_same(scripted(n, 4), _table(n, 4))
+    for made in scripted.variants:
+        assert len(made.kernels) <= 1
+    like_python(_table, -1, 3, fallback=True)
+    like_python(_table, 4, 0, fallback=True)

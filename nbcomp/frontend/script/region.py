@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nbcomp.errors import Unsupported
-from nbcomp.frontend.number import Number, length, symbol
+from nbcomp.frontend.number import Number, known, length, symbol
 from nbcomp.frontend.objects import Shadow, attribute
 from nbcomp.frontend.script import branching
+from nbcomp.frontend.script.assignments import Restart
 from nbcomp.frontend.script.choices import Frame
 from nbcomp.frontend.script.source import Source
 from nbcomp.frontend.script.statements import Statements
@@ -85,6 +86,7 @@ class Region(Statements):
         self.memories: dict[int, Memory] = {}  # by storage
         self.operands: list[tuple[Buffer, Node, Memory | None]] = []
         self._numbers: dict[Node, Scalar] = {}
+        self.read_numbers: dict[int, Number] = {}  # what of them are Python's, by their expressions
         self.first: list[Stmt] = []  # what is read before all else
         self.made: list[Memory] = []  # arrays that the kernel fills
         self.frame = Frame(source, {}, lookup, "return")
@@ -151,7 +153,9 @@ class Region(Statements):
             low, high = next((r for r in USUAL if r[0] <= value._value <= r[1]), (low, high))
             for root in value._roots:
                 self.session.limit(root, low, high)
-        return self.number_from(found, kind, name, low, high)
+        made = self.number_from(found, kind, name, low, high)
+        self.read_numbers[id(made.expr)] = value
+        return made
 
     def number_from(self, node: Node, kind: Kind, name: str, low: int, high: int) -> Scalar:
         """A 0-d operand."""
@@ -251,6 +255,7 @@ class Region(Statements):
 
     def uninitialised(self, function: Any, args: list[Any], named: dict[str, Any]) -> View:
         """An array that nobody need fill: the kernel has all of it."""
+        self.assume_lengths([*args[:1], named.get("shape")])
         like = [a.memory.buffer if isinstance(a, View) else a for a in args]
         if function is np.empty_like and isinstance(like[0], Buffer):
             shape = named.pop("shape", None) or args[0].shape
@@ -262,6 +267,15 @@ class Region(Statements):
         memory = Memory(Buffer(name, dtype, shape, contiguous_strides(shape), "output"), name)
         self.made.append(memory)
         return _whole(memory)
+
+    def assume_lengths(self, values: Sequence[Any]) -> None:
+        """A number that is the length of an array is assumed, in all statements."""
+        lengths = [n for v in values for n in (v if isinstance(v, tuple) else (v,))]
+        found = [self.read_numbers.get(id(n.expr)) for n in lengths if isinstance(n, Scalar)]
+        if found and None not in found:
+            for number_ in found:
+                known(number_)
+            raise Restart
 
     def laid_out(self, *args: Any, **named: Any) -> tuple[tuple[int, ...], DType]:
         """The shape and dtype of `np.empty(*args, **named)`, row-major; lengths may be open."""
