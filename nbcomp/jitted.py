@@ -14,36 +14,37 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from nbcomp.captures import Captures
 from nbcomp.compiled import Compiled
 from nbcomp.contests import Contest, Contests, Way, kind_of
+from nbcomp.definitions import (
+    all_positional,
+    around,
+    definition_of,
+    form_of,
+    same_code,
+    same_types,
+    type_of,
+)
 from nbcomp.dispatch import Library
 from nbcomp.errors import PACKAGE, CaptureError, NbcompError, Unsupported, leave_users_frames
 from nbcomp.explained import Explained, explained
 from nbcomp.frontend import reporting
 from nbcomp.frontend.bytecode.capture import (
-    Places,
     has_loops,
-    loops_over_elements,
-    supported_version,
 )
-from nbcomp.frontend.bytecode.capture import capture as capture_bytecode
 from nbcomp.frontend.bytecode.machine import Stopped, TooLong
 from nbcomp.frontend.bytecode.part import Break, break_of
 from nbcomp.frontend.result import bind
-from nbcomp.frontend.script.capture import capture as capture_by_source
-from nbcomp.frontend.script.effects import loops_without_effects
 from nbcomp.frontend.session import NOTHING_OPEN, Openings
 from nbcomp.frontend.trace import Capture, signature_of
-from nbcomp.frontend.trace import capture as capture_by_tracing
 from nbcomp.frontend.unrolled import LongLoop
 from nbcomp.frontend.words import advise
 from nbcomp.graph.control import Loops
@@ -57,7 +58,6 @@ from nbcomp.openings import (
 )
 from nbcomp.options import EVERYTHING, Options
 from nbcomp.parts import (
-    GENERATORS,
     Parts,
     Recompilation,
     RecompileLimit,
@@ -70,12 +70,9 @@ from nbcomp.runtime import interpret, validity
 from nbcomp.runtime.callable import Callable
 from nbcomp.runtime.entry import NativeFunction, as_called
 from nbcomp.runtime.plan import (
-    WHOLE,
     Guard,
     HostStep,
-    ObjectGuard,
     Plan,
-    Source,
     guards_of,
     handed_on,
 )
@@ -94,7 +91,6 @@ from nbcomp.wrapped import (
     needed_form,
     owner_of,
     parted,
-    python_of,
 )
 
 SETTLED = 32  # lengths of open variants that the native entry takes at a time
@@ -124,8 +120,10 @@ class Jit(Callable):
         self.__wrapped__, self.options = function, options
         self._python = python or function  # what runs where nothing is compiled
         self._routine = is_routine(python)
-        self._form = _form_of(function) if self._routine else None  # the calls that it takes
+        self._form = form_of(function) if self._routine else None  # the calls that it takes
         self.forms: dict[Form, Jit] = {}  # what takes other calls of a routine
+        model = self._python is not function and not self._routine
+        self._captures = Captures(function, model)
         self._eager = eager_call(function, python)  # how that is called in parts, for models
         self.__name__ = name_of(function)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
@@ -140,10 +138,8 @@ class Jit(Callable):
         self.parts: Parts | None = None
         self.contests = Contests()  # between what is compiled and Python
         self._handed: dict[int, Plan] = {}  # what Python won, by contest
-        self._places: Places = {}
         self._refused: dict[Any, Unsupported] = {}  # by the call's types and those of the globals
         self._said: set[Break] = set()
-        self._loops = False  # the newest variant is made of loops over elements
         self._full = False  # there are as many variants as are kept
         self._silent = True  # nobody asked for floating-point errors so far
         self.quiet = False  # of a helper that was not asked for: warn of what NumPy computes only
@@ -153,7 +149,7 @@ class Jit(Callable):
 
     def _entry(self) -> NativeFunction:
         """A native entry without plans; it knows the code and defaults as they are now."""
-        self._definition = _definition(self.__wrapped__)
+        self._definition = definition_of(self.__wrapped__)
         signature = with_types(self.__wrapped__)
         if signature is not None:
             self.lengths.declare(of_annotations(signature))
@@ -286,7 +282,7 @@ class Jit(Callable):
     def _slow_path(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._routine and (form := (len(args), tuple(kwargs))) != self._form:
             return self._other_form(form)(*args, **kwargs)
-        if _definition(self.__wrapped__) != self._definition:
+        if definition_of(self.__wrapped__) != self._definition:
             self._begin_again()
         if self._full and not kwargs and all(map(_native, self.variants)) and not self._settling:
             return self._python(*args, **kwargs)  # the native entry has looked
@@ -585,75 +581,7 @@ class Jit(Callable):
     def _capture(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings = NOTHING_OPEN
     ) -> Capture:
-        """By its bytecode, where that is known; else by running it on tracers.
-
-        Where a loop would have to be written out at length, by its source, as the loop it is.
-        """
-        function = python_of(self.__wrapped__)
-        if function is not None and function.__code__.co_filename.startswith(PACKAGE):
-            function = None  # of `nbcomp.nn.functional`, which is known by what it means
-        if function is None or not supported_version():
-            traced = self._on_tracers(args, kwargs, opened)
-            return (
-                traced
-                if function is None
-                else replace(traced, remarks=(*traced.remarks, _unknown_version()))
-            )
-        if function.__code__.co_flags & GENERATORS:
-            raise Unsupported(f"{self.__name__}: {why_whole(function)}")
-        by_source: Any = functools.partial(self._by_source, function, args, kwargs, opened)
-        if self._loops or any(WHOLE in names for names in opened.values()):
-            # Numbers that vary are the loop's own there; followed, they would be formulas of it.
-            if (loops := loops_over_elements(by_source)) is not None:
-                return loops
-            if opened and self._loops:
-                raise Unsupported("loops over elements need to know a length")
-            by_source = None
-        try:
-            made = capture_bytecode(self.__wrapped__, args, kwargs, self._places, opened, by_source)
-        except Stopped:
-            model = self._python is not self.__wrapped__ and not self._routine
-            if not model or (kept := self._both_ways(args, kwargs)) is None:
-                raise  # of a module's `forward` there are no parts
-            made = kept
-        self._loops = has_loops(made)
-        return made
-
-    def _on_tracers(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], opened: Openings
-    ) -> Capture:
-        """By running it on tracers; by its source, where values decide what it does."""
-        try:
-            return capture_by_tracing(self.__wrapped__, args, kwargs, opened=opened)
-        except CaptureError as error:
-            if (kept := self._both_ways(args, kwargs)) is not None:
-                return kept
-            raise Unsupported(error.message, error.location, error.hint) from None
-
-    def _both_ways(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Capture | None:
-        """By its source, which keeps both ways of a decision; None where that cannot be: the error
-        is that of the way it was tried before."""
-        try:
-            return capture_by_source(self.__wrapped__, args, kwargs)
-        except Exception:
-            return None
-
-    def _by_source(
-        self,
-        function: types.FunctionType,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        opened: Openings,
-    ) -> Capture:
-        """Raises NbcompError where there is no loop, following the source might have effects, or a
-        length is needed that is left open."""
-        if not loops_without_effects(function, (*args, *kwargs.values())):
-            raise Unsupported(f"{self.__name__} has no loops, or may have effects")
-        lengths = {s: {k: n for k, n in o.items() if k != WHOLE} for s, o in opened.items()}
-        made = capture_by_source(self.__wrapped__, args, kwargs, lengths)
-        if made.sizes is not None and any(fixed.needed for fixed in made.sizes.fixed):
-            raise Unsupported(f"{self.__name__} needs a length that is left open")
-        return made
+        return self._captures.of_call(args, kwargs, opened)
 
     def why_compiled(
         self, variants: Sequence[Compiled], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -731,7 +659,7 @@ class Jit(Callable):
         """Let the native entry hand the calls that these guards hold for to Python; after a contest
         until that is open again."""
         signature = with_types(self.__wrapped__)
-        if signature is None or not _all_positional(signature):
+        if signature is None or not all_positional(signature):
             return
 
         def call(values: tuple[Any, ...]) -> Any:
@@ -820,7 +748,7 @@ class Jit(Callable):
 
     def _around(self) -> tuple[Any, ...]:
         """The types of the values that the function reads besides its arguments."""
-        return tuple((s.key, *_type_of(value)) for s, value in _around(self.__wrapped__))
+        return tuple((s.key, *type_of(value)) for s, value in around(self.__wrapped__))
 
     def _hand_on(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], contest: Contest | None = None
@@ -830,7 +758,7 @@ class Jit(Callable):
         complete = signature is not None and len(signature.parameters) == len(args)
         guards = guards_of(args) if complete and not kwargs else None
         if guards is not None:
-            same = (*_same_code(self.__wrapped__), *_same_types(self.__wrapped__))
+            same = (*same_code(self.__wrapped__), *same_types(self.__wrapped__))
             self._leave_to_python((*guards, *same), contest)
         return guards is not None
 
@@ -875,74 +803,6 @@ def _may_be_slower(compiled: Compiled) -> bool:
     are."""
     loops = any(isinstance(n.op, Loops) for n in compiled.captured.nodes)
     return not loops and any(isinstance(s, HostStep) for s in compiled.plan.steps)
-
-
-def _all_positional(signature: inspect.Signature) -> bool:
-    """Whether all parameters can be given by their position, each one."""
-    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return all(p.kind in positional for p in signature.parameters.values())
-
-
-def _definition(function: Any) -> tuple[int, ...]:
-    """Which code and defaults a function has."""
-    python: Any = parted(function) or function
-    names = ("__code__", "__defaults__", "__kwdefaults__")
-    return tuple(id(getattr(python, name, None)) for name in names)
-
-
-def _form_of(function: types.FunctionType) -> Form:
-    """The calls that a function takes."""
-    code = function.__code__
-    count = code.co_argcount
-    return count, code.co_varnames[count : count + code.co_kwonlyargcount]
-
-
-def _same_code(function: Any) -> Iterator[Guard]:
-    """That a function has the code it has now."""
-    python: Any = parted(function) or function
-    if hasattr(python, "__code__"):
-        place = Source("object", name_of(python), python, (("attr", "__code__"),))
-        yield ObjectGuard(place, python.__code__)
-
-
-def _around(function: Any) -> Iterator[tuple[Source, Any]]:
-    """Where a function reads values besides its arguments, and those of now; not what it calls."""
-    python: Any = parted(function) or function
-    code = getattr(python, "__code__", None)
-    if code is None:
-        return
-    for name in code.co_names:
-        if name in python.__globals__:
-            value = python.__globals__[name]
-            if not callable(value) and not isinstance(value, types.ModuleType):
-                yield Source("global", name, python.__globals__), value
-    for name, cell in zip(code.co_freevars, python.__closure__ or (), strict=True):
-        with suppress(ValueError):  # it is empty
-            if not callable(value := cell.cell_contents):
-                yield Source("cell", name, cell), value
-
-
-def _type_of(value: Any) -> tuple[Any, ...]:
-    """An object's type, and that of an array's elements."""
-    return (type(value), value.dtype) if type(value) is np.ndarray else (type(value),)
-
-
-def _same_types(function: Any) -> Iterator[Guard]:
-    """That what a function reads besides its arguments has the types it has now."""
-    for place, value in _around(function):
-        steps = ("type", "__class__"), ("attr", "dtype")
-        for step, kind in zip(steps, _type_of(value), strict=False):
-            yield ObjectGuard(replace(place, path=(step,)), kind)
-
-
-def _unknown_version() -> Remark:
-    version = ".".join(map(str, sys.version_info[:2]))
-    return Remark(
-        "missed",
-        "capture",
-        f"the bytecode of Python {version} is not known: the function was run on tracers",
-        hint="nbcomp.script compiles its source",
-    )
 
 
 def _call_key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -747,7 +747,7 @@ def test_arguments_are_not_kept() -> None:
 
 
 def test_an_unknown_version_is_traced_with_a_remark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nbcomp.jitted.supported_version", lambda: False)
+    monkeypatch.setattr("nbcomp.captures.supported_version", lambda: False)
     f = nbcomp.jit(lambda x: x * 2)
     same(f(X), X * 2)
     assert "not known" in str(f.explain())
