@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nbcomp.compiled import CompiledKernel
@@ -216,20 +216,21 @@ def _host_step(step: LibraryStep, control: Control, program: Program) -> HostSte
     if isinstance(op, External):
         return HostStep(op.routine.call, inputs, outputs, op.routine.name, into=True)
     into = isinstance(op, Library) and op.takes_out
-    return HostStep(_or_left(op.reference), inputs, outputs, f"numpy.{op.name}", into)
+    return HostStep(_OrLeft(op.reference), inputs, outputs, f"numpy.{op.name}", into)
 
 
-def _or_left(reference: Callable[..., Any]) -> Callable[..., Any]:
+@dataclass(frozen=True)
+class _OrLeft:
     """A function of NumPy's that leaves the call to Python where it raises: that goes on in the
-    `except` that catches it, with what was written before."""
+    `except` that catches it, with what was written before.  Equal to another of an equal one."""
 
-    def run(*arrays: Any, **options: Any) -> Any:
+    reference: Callable[..., Any]
+
+    def __call__(self, *arrays: Any, **options: Any) -> Any:
         try:
-            return reference(*arrays, **options)
+            return self.reference(*arrays, **options)
         except Exception:
             raise LeftToPython from None
-
-    return run
 
 
 def _foreign_step(step: LibraryStep, function: CFunction) -> Step:
