@@ -273,6 +273,7 @@ def _graph_passes(
     done: list[str] = []
     for step in _passes(options):
         graph = _run(step, graph, trace, done)
+    graph = copied_in_order(graph, orders)  # once more: `y * 1` is what was written to y
     fused = _run(fuse if options.does("fuse") else separate, graph, trace, done)
     return _run(sharing(orders), fused, trace, done)
 

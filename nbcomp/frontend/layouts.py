@@ -34,7 +34,7 @@ def layout_of(
         return None, True
     if all(map(is_row_major, operands)) and function not in ODD_LAYOUT:
         return None, True
-    if function in PRODUCTS and len(node.shape) == 2:
+    if function is np.select or (function in PRODUCTS and len(node.shape) == 2):
         return None, True
     known = all(a._place.storage.certain for a in operands if type(a) is Tracer)
     if (isinstance(function, np.ufunc) and function.signature is None) or function is np.where:
