@@ -48,7 +48,7 @@ from nbcomp.openings import examples, of_types, stand_in, tell
 from nbcomp.options import ENTRY, EVERYTHING, Options
 from nbcomp.planning import bytes_strides, held_inputs, plan_of, steps_of
 from nbcomp.record import Snapshot, Trace
-from nbcomp.returning import native_writes, results_of, rigid
+from nbcomp.returning import native_writes, results_of, rigid, unread
 from nbcomp.runtime.entry import NativeFunction
 from nbcomp.runtime.interpret import StepFailed
 from nbcomp.runtime.plan import (
@@ -195,7 +195,8 @@ def _compile_capture(
     made = make_kernels(lowered, trace, options, target)
     parts = [replace(p, kernel=made[p.kernel.name].kernel) if p.kernel else p for p in lowered]
     with trace.timed("memory plan"):
-        program = plan_memory(fused, parts, writes, reuse=options.does("reuse"))
+        aside = unread(captured, results) if results else set()
+        program = plan_memory(fused, parts, writes, aside, reuse=options.does("reuse"))
     kernels = with_groups(made, program)
     steps = tuple(steps_of(program, kernels, partial(_control, target)))
     compiled = tuple(kernels.values())

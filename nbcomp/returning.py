@@ -60,15 +60,18 @@ def results_of(captured: Capture) -> Results | None:
     tree = _numbered(captured.result, found, {})
     if any(isinstance(r, Out) and r.index in written for r in found):
         return None
-    unused = set(range(len(captured.graph.outputs))) - set(written)
-    if unused != {r.index for r in found if isinstance(r, Out)}:
-        return None
     flat = tuple(Out(k) for k in range(len(found)))
     if tree == Out(0):
         return Results(tuple(found), True, None)
     if type(tree) is tuple and tree == flat and flat:
         return Results(tuple(found), False, None)
     return Results(tuple(found), False, Finish(tree))
+
+
+def unread(captured: Capture, results: Results) -> set[int]:
+    """Outputs that nobody gets: they are computed since that may raise an error."""
+    returned = {r.index for r in results.outputs if isinstance(r, Out)}
+    return set(range(len(captured.graph.outputs))) - returned - set(native_writes(captured))
 
 
 def _numbered(tree: Tree, found: list[Out | Source], made: dict[int, Tree]) -> Tree:

@@ -7,7 +7,7 @@ it lives (first fit over live ranges).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,7 +118,7 @@ def lower_program(
     """Kernels for all groups as they are lowered, and the memory plan; see `lower_groups` and
     `plan_memory`."""
     parts = lower_groups(fused, writes or {}, rigid)
-    return plan_memory(fused, parts, writes or {}, reuse)
+    return plan_memory(fused, parts, writes or {}, reuse=reuse)
 
 
 def lower_groups(
@@ -272,18 +272,29 @@ def _copy_back(node: Node, target: Node, name: str, laid: tuple[int, ...] | None
 
 
 def plan_memory(
-    fused: FusedGraph, parts: Sequence[Part], writes: dict[int, int], reuse: bool = True
+    fused: FusedGraph,
+    parts: Sequence[Part],
+    writes: dict[int, int],
+    unread: Collection[int] = (),
+    reuse: bool = True,
 ) -> Program:
     """A slot for every value that is in memory, and a place for those that live between kernels.
 
-    reuse: values that are never alive at the same time may share memory.
+    unread: outputs (by position) that nobody gets.  reuse: values that are never alive at the same
+    time may share memory.
     """
-    return _Planner(fused, writes, reuse).run(parts)
+    return _Planner(fused, writes, unread, reuse).run(parts)
 
 
 class _Planner:
-    def __init__(self, fused: FusedGraph, writes: dict[int, int], reuse: bool) -> None:
+    def __init__(
+        self, fused: FusedGraph, writes: dict[int, int], unread: Collection[int], reuse: bool
+    ) -> None:
         self.graph, self.writes, self.reuse = fused.graph, writes, reuse
+        outputs = [(k, storage(n)) for k, n in enumerate(self.graph.outputs)]
+        got = {base for k, base in outputs if k not in unread}
+        told = {k for k, base in outputs if base not in got and not isinstance(base.op, Constant)}
+        self.inner = told | set(writes)  # outputs that live between the steps, as temps do
         self.layouts: dict[int, tuple[int, ...]] = {}
         self.slot: dict[Node, int] = {}
         self.sizes: dict[int, int] = {}  # temps only, in bytes
@@ -299,7 +310,7 @@ class _Planner:
         for position, node in enumerate(self.graph.outputs):
             base = storage(node)
             self.slot[base] = self.new_slot()
-            if position in self.writes:
+            if position in self.inner:
                 self.sizes[self.slot[base]] = node.type.nbytes
         self.hand_over({new: old for part in parts for new, old in part.over.items()})
         outputs = [(self.slot[storage(n)], n.type) for n in self.graph.outputs]

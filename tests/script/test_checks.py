@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nbcomp
+from nbcomp.levels import levels
+
 ARGUMENTS = [
     np.array(values)
     for values in ([0.5, 0.25], [2.0, 7.0], [200.0, 7.0], [1e9, 1e9], [-9.0, 1.0], [np.inf, 1.0])
@@ -151,3 +154,25 @@ def _outcome(function: Callable[..., Any], x: Any) -> tuple[str, Any]:
         except Exception as error:
             text = re.sub(r"0x\w+", "", repr(error))  # pytest's account of an assertion
             return f"{type(error)}: {text}", given
+
+
+def test_checks_on_small_arrays_are_part_of_the_native_call() -> None:
+    def scaled(x: Any) -> Any:
+        assert (x >= 0).all(), "negative"
+        x -= x.max()
+        return x * 2
+
+    scripted = nbcomp.script(scaled)
+    for given in (np.arange(5.0), np.arange(5.0) + 2, np.arange(5.0) - 1, np.arange(5.0)):
+        mine, wanted = given.copy(), given.copy()
+        if (given < 0).any():
+            with pytest.raises(AssertionError, match="negative"):
+                scripted(mine)
+            np.testing.assert_array_equal(mine, given)
+        else:
+            np.testing.assert_array_equal(scripted(mine), scaled(wanted))
+            np.testing.assert_array_equal(mine, wanted)
+    (variant,) = scripted.variants
+    assert variant.plain  # checks have results, which nobody gets
+    for name, run in levels(variant):
+        np.testing.assert_array_equal(run(np.arange(5.0)), scaled(np.arange(5.0)), name)
