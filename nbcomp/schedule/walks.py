@@ -259,11 +259,11 @@ def _few_rows(product: Product, tile: Blocking, machine: Machine, decide: Decide
     if right == "copied":  # rows as long as caches foresee them, in blocks that stay near
         columns = min(columns, SUMS // 2 // (ROWS * row))
     columns = max(min(columns, panels // (2 * machine.cores)), 1)
-    columns = min(range(columns, columns // 2, -1), key=lambda n: _most(panels, n, machine.cores))
     options = among(columns, (1, 2, 4, 8, 16, 32), panels)
     columns = decide(f"panels of {product.columns} in a block", columns, options)
     depth = _depth(product, ROWS if right == "copied" else NEXT, decide)
-    ahead = depth if right == "copied" else AHEAD if _is_far(product, machine) else 0
+    ahead = depth if right == "copied" else AHEAD
+    ahead = ahead if _is_far(product, machine) else 0
     ahead = _ahead(product, ahead, decide)
     return replace(tile, depth=depth, columns=columns, right=right, ahead=ahead)
 
@@ -290,12 +290,6 @@ def _blocks(product: Product, tile: Blocking, machine: Machine, decide: Decide) 
     columns = decide(f"panels of {product.columns} in a block", columns, options)
     left = bool(decide(f"copy blocks of {product.rows}", 0, (0, 1)))
     return replace(tile, depth=depth, rows=rows, columns=columns, left=left, right="packed")
-
-
-def _most(panels: int, each: int, cores: int) -> int:
-    """Panels of the core that has most, where cores take so many at a time."""
-    blocks = -(-panels // each)
-    return min(-(-blocks // cores) * each, panels)
 
 
 def _even(tiles: int, most: int, cores: int) -> int:
